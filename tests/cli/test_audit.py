@@ -120,11 +120,16 @@ def test_a_tree_tells_the_sets_it_never_gives(longtail: Callable) -> None:
     assert "not known" not in found.out
 
 
-def test_exact_radii_that_no_program_gives_are_told(longtail: Callable, model: str, plane: list[str]) -> None:
-    assert "found without a linear program" in longtail("audit", model, "notes.jsonl", "--exact-radii").err
-    found = longtail(*plane, "--exact-radii")
-    assert "smallest radius of a set that some input gets: 0." in found.out
-    assert "has no effect" not in found.err
+def test_exact_radii_are_those_of_the_box_and_of_inputs_seen(longtail: Callable, model: str, plane: list[str]) -> None:
+    assert "gets: at least" not in longtail("audit", model, "notes.jsonl", "--exact-radii").out
+    np.save("seen.npy", np.array([[0.0, -2.0], [2.0, 0.0]]))
+    found = longtail(*plane, "--exact-radii", "--box", "10", "--seen", "seen.npy")
+    assert "some input gets: 4.1 (inputs between -10 and 10)" in found.out
+    # No input between (0, -2) and (2, 0) gets all three labels, or none.
+    assert "some input gets: 0 (inputs in the range of the data)" in found.out
+    np.save("seen.npy", np.zeros(3))
+    assert "expected a matrix with an input per row" in longtail(*plane, "--seen", "seen.npy").err
+    assert "is not in the range x>0" in longtail(*plane, "--box", "0").err
 
 
 def test_a_ranking_of_labels_without_weights_goes_by_their_order(longtail: Callable, plane: list[str]) -> None:

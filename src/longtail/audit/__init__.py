@@ -5,10 +5,11 @@ alone, and an `Audit` holds what was found.
 """
 
 from longtail.audit.auditing import audit, audit_classes
+from longtail.audit.box import Box
 from longtail.audit.corpus import CorpusAudit, audit_corpus
 from longtail.audit.counting import count_argmaxable, dimensions_needed, share_argmaxable
 from longtail.audit.dft import dft_matrix, dft_product, dft_witness, initial_bias
-from longtail.audit.files import read_layer
+from longtail.audit.files import read_inputs, read_layer
 from longtail.audit.finding import (
     ARGMAXABLE,
     UNARGMAXABLE,
@@ -16,6 +17,7 @@ from longtail.audit.finding import (
     Audit,
     Certificate,
     LabelSets,
+    Radii,
     describe_conflict,
 )
 from longtail.audit.nearest import nearest_point
@@ -30,10 +32,12 @@ __all__ = [
     "UNARGMAXABLE",
     "UNDETERMINED",
     "Audit",
+    "Box",
     "Certificate",
     "CorpusAudit",
     "LabelSets",
     "OutputLayer",
+    "Radii",
     "System",
     "add_slack",
     "alternations",
@@ -50,6 +54,7 @@ __all__ = [
     "has_one_sign_minors",
     "initial_bias",
     "nearest_point",
+    "read_inputs",
     "read_layer",
     "require_highspy",
     "share_argmaxable",

@@ -8,9 +8,11 @@ import numpy as np
 from scipy import sparse
 
 from longtail.arrays import Array
+from longtail.audit.box import Box
 from longtail.audit.finding import ARGMAXABLE, UNARGMAXABLE, Audit, Finding, LabelSets
 from longtail.audit.program import require_highspy
 from longtail.audit.question import Question
+from longtail.audit.ruler import Ruler
 from longtail.audit.search import Search
 from longtail.errors import InvalidInput
 from longtail.estimator import OutputLayer, Rule
@@ -28,6 +30,8 @@ def audit(
     tolerance: float = 1e-12,
     exact: bool = False,
     exact_radii: bool = False,
+    box: float | Box = 1.0,
+    seen: Any = None,
     n_jobs: int | None = None,
     random_state: int = 0,
 ) -> Audit:
@@ -66,6 +70,11 @@ def audit(
     exact_radii : bool
         Solve a linear program for each argmaxable set to find its radius; else radii are lower bounds. Needs highspy
         (``longtail[audit]``).
+    box : float or Box
+        The centre of a ball has features between minus and plus this number, or in this box.
+    seen : array-like or sparse matrix of shape (n, n_inputs), Box or None
+        Inputs such as those of the training set. A second radius, `Audit.seen_room`, is for balls whose centre has each
+        feature in the range of these inputs.
     n_jobs : int or None
         Number of threads; None means every core.
     random_state : int
@@ -118,13 +127,35 @@ def audit(
     if exact_radii:
         require_highspy()
     tried = None if candidates is None else _inputs(candidates, layer)
-    search = Search(tried, alternating, tolerance, exact, exact_radii, n_jobs, random_state)
+    boxes = [each for each in _boxes(layer, box, seen) if each is not None]
+    search = Search(tried, alternating, tolerance, exact, n_jobs, random_state)
+    rulers = [Ruler(layer, sets, each) for each in boxes]
+    facts: dict[str, Any] = {}
     if layer.at_least is not None:
-        return Question(layer, sets, search).answer()
-    findings = search.decide(layer, sets)
-    if alternating:
-        _check_claim(layer, sets, findings)
-    return Audit.of(sets, findings, layer.n_labels, layer.n_inputs, layer=layer)
+        question = Question(layer, sets, search, rulers)
+        facts, findings, n_features = question.decide(), question.findings, layer.n_features
+    else:
+        findings, n_features = search.decide(layer, sets), layer.n_inputs
+        if alternating:
+            _check_claim(layer, sets, findings)
+        reached = [(place, found.witness) for place, found in enumerate(findings) if found.witness is not None]
+        for ruler in rulers:
+            ruler.note([place for place, _ in reached], [witness for _, witness in reached])
+    if exact_radii:
+        for ruler in rulers:
+            ruler.improve(n_jobs)
+    rooms = dict(zip(("room", "seen_room"), (ruler.radii(findings) for ruler in rulers), strict=False))
+    return Audit.of(sets, findings, layer.n_labels, n_features, layer=layer, **rooms, **facts)
+
+
+def _boxes(layer: OutputLayer, box: float | Box, seen: Any) -> tuple[Box, Box | None]:
+    """The box of half-width `box`, and the box of the values seen."""
+    fixed = box if isinstance(box, Box) else Box.cube(box, layer.n_inputs)
+    values = seen if seen is None or isinstance(seen, Box) else Box.seen(seen)
+    for each in (fixed, values):
+        if each is not None and each.directions is None and each.n_features != layer.n_inputs:
+            raise InvalidInput(f"the box has {each.n_features} features, the layer has {layer.n_inputs} inputs")
+    return fixed, values
 
 
 def _inputs(candidates: Any, layer: OutputLayer) -> Array:
@@ -164,7 +195,7 @@ def audit_classes(weights: Any, bias: Any = None, classes: Any = None, **options
     classes : array-like of int or None
         The classes to ask about; all of them by default.
     **options
-        `candidates`, `tolerance`, `exact`, `exact_radii`, `n_jobs` and `random_state`, as in `audit`.
+        `candidates`, `tolerance`, `exact`, `exact_radii`, `box`, `seen`, `n_jobs` and `random_state`, as in `audit`.
 
     Returns
     -------

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from longtail.audit.auditing import audit
+from longtail.audit.box import Box
 from longtail.audit.finding import ARGMAXABLE, UNARGMAXABLE, UNDETERMINED, Audit, LabelSets
 from longtail.audit.trees import audit_tree
 from longtail.data import Corpus
@@ -101,7 +102,7 @@ class CorpusAudit:
             panels.append(Panel("Cut down to a rank", "rank", "percent of label sets", [line], log_x=True))
         lines = []
         for style, (name, each) in enumerate(layers):
-            radii = np.sort(each.radii[each.radii > 0])
+            radii = np.sort(each.radii[(each.radii > 0) & np.isfinite(each.radii)])
             # Sets without a radius count as radius 0.
             below = 100 * np.arange(len(each) - len(radii) + 1, len(each) + 1) / len(each)
             if len(radii):
@@ -120,6 +121,8 @@ def audit_corpus(
     limit: int | None = 1000,
     ranks: Sequence[int] = (),
     exact_radii: bool = False,
+    box: float = 1.0,
+    seen: Any = None,
     n_jobs: int | None = None,
     random_state: int = 0,
 ) -> CorpusAudit:
@@ -139,7 +142,7 @@ def audit_corpus(
         Maximum number of distinct label sets to audit; a random sample if there are more.
     ranks : sequence of int
         Also audit the layer cut down to these ranks.
-    exact_radii, n_jobs, random_state
+    exact_radii, box, seen, n_jobs, random_state
         As for `audit`.
 
     Raises
@@ -167,13 +170,18 @@ def audit_corpus(
             f"at most {largest:,}"
         )
     options: dict[str, Any] = {"exact_radii": exact_radii, "n_jobs": n_jobs, "random_state": random_state}
-    found = audit(layer, sets, **options)
+    whole: dict[str, Any] = {"box": Box.cube(box, layer.n_inputs)} | ({} if seen is None else {"seen": Box.seen(seen)})
+    found = audit(layer, sets, **whole, **options)
     cuts = []
     if ranks:
         truncations = layer.truncations(max(ranks))
         for rank in sorted(set(ranks)):
+            # The inputs of the cut layer are directions; balls and boxes are still those of the features.
+            directions = np.zeros((rank, layer.n_inputs))
+            directions[:, layer.used_features] = truncations.directions[:rank]
+            boxes: dict[str, Any] = {name: each.seen_through(directions) for name, each in whole.items()}
             with stage(f"rank {rank}"):
-                cuts.append((rank, audit(replace(layer, weights=truncations(rank)), sets, **options)))
+                cuts.append((rank, audit(replace(layer, weights=truncations(rank)), sets, **boxes, **options)))
     return CorpusAudit(found, label_names, *unknown, tuple(cuts))
 
 

@@ -46,6 +46,20 @@ def read_layer(
     return OutputLayer(matrix, offsets - threshold if rule == "predict" else offsets, rule, description)
 
 
+def read_inputs(path: str | os.PathLike[str]) -> Array:
+    """The matrix of a ``.npy`` file with one input of a layer per row.
+
+    Raises
+    ------
+    DataFormatError
+        If the file is not such a matrix.
+    """
+    inputs = _read_array(path)
+    if inputs.ndim != 2 or 0 in inputs.shape:
+        raise DataFormatError(path, None, f"an array of shape {inputs.shape}; expected a matrix with an input per row")
+    return inputs
+
+
 def _read_array(path: str | os.PathLike[str]) -> Array:
     try:
         with open(path, "rb") as file:

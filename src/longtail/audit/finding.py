@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from longtail.arrays import Array
+from longtail.audit.box import Box
 from longtail.audit.proofs import (
     certificate_exactly,
     certificate_is_sure,
@@ -40,7 +41,7 @@ class Certificate:
     labels : array of label ids, at most one more than the layer has dimensions
     weights : array of positive numbers that sum to 1
     residual : float
-        What the sum leaves in float64: no input has a larger radius.
+        What the sum leaves in float64, in the sum of absolute values.
     """
 
     labels: Array
@@ -50,15 +51,12 @@ class Certificate:
 
 @dataclass(frozen=True, eq=False)
 class Finding:
-    """The verdict on one label set with its proof, and the point of the system that a witness comes from."""
+    """The verdict on one label set with its proof."""
 
     verdict: int
     method: str
-    radius: float = float("nan")
-    radius_is_exact: bool = False
     witness: Array | None = None
     certificate: Certificate | None = None
-    point: Array | None = None
 
 
 NOT_KNOWN = Finding(UNDETERMINED, "none")
@@ -117,6 +115,26 @@ class LabelSets:
 
 
 @dataclass(frozen=True, eq=False)
+class Radii:
+    """The radius of each label set for inputs of a box.
+
+    The radius is that of the largest ball of inputs that all get the set, with its centre in the box: 0 if no input of
+    the box gets it, infinity if every input does, nan if nothing is known.
+
+    Attributes
+    ----------
+    values : float64 array of shape (n_sets,)
+    exact : bool array of shape (n_sets,)
+        Elsewhere the radius is a lower bound.
+    box : Box
+    """
+
+    values: Array
+    exact: Array
+    box: Box
+
+
+@dataclass(frozen=True, eq=False)
 class Audit:
     """Which label sets a model can give, each verdict with its proof.
 
@@ -125,12 +143,11 @@ class Audit:
     sets : LabelSets
     verdicts : int8 array of shape (n_sets,)
         1 some input gets it (argmaxable), -1 no input does (unargmaxable), 0 not known; `names` holds the words.
-    radii : float64 array of shape (n_sets,)
-        The largest r such that some point of the box of half-width 1 keeps a distance of r from the wrong side of every
-        label, the coordinates of offsets and of the cut of a ranking included; 0 if no input gets the set, nan if
-        nothing is known. Times 10,000 it is the radius of Grivas et al. (2024).
-    radius_is_exact : bool array of shape (n_sets,)
-        Elsewhere the radius is that of the witness: a lower bound.
+    room : Radii or None
+        Radii for inputs whose features all lie between minus and plus the same number, 1 by default; with 10,000 they
+        are the radii of Grivas et al. (2024). None for label trees.
+    seen_room : Radii or None
+        Radii for inputs whose features lie in the range of values seen in data; None if no data was given.
     witnesses : float64 array of shape (n_sets, n_inputs), or None
         An input that gets the set; nan if there is none. None if they would take too much memory.
     certificates : tuple of `Certificate` or None
@@ -150,8 +167,6 @@ class Audit:
 
     sets: LabelSets
     verdicts: Array
-    radii: Array
-    radius_is_exact: Array
     witnesses: Array | None = field(repr=False)
     certificates: tuple[Certificate | None, ...] = field(repr=False)
     methods: Array
@@ -160,6 +175,8 @@ class Audit:
     layer: OutputLayer | None = field(default=None, repr=False)
     rank: int | None = None
     reasons: tuple[str, ...] = ()
+    room: Radii | None = None
+    seen_room: Radii | None = None
 
     @classmethod
     def of(cls, sets: LabelSets, findings: Sequence[Finding], n_labels: int, n_features: int, **facts: Any) -> Audit:
@@ -174,8 +191,6 @@ class Audit:
         return cls(
             sets=sets,
             verdicts=np.array([finding.verdict for finding in findings], dtype=np.int8),
-            radii=np.array([finding.radius for finding in findings], dtype=np.float64),
-            radius_is_exact=np.array([finding.radius_is_exact for finding in findings], dtype=bool),
             witnesses=witnesses,
             certificates=tuple(finding.certificate for finding in findings),
             methods=np.array([finding.method for finding in findings], dtype=object),
@@ -204,18 +219,57 @@ class Audit:
         """How many rows have a label set with this verdict."""
         return int(self.sets.rows[self.verdicts == verdict].sum())
 
-    def smallest_radius(self) -> float | None:
-        known = self._known_radii()
-        return float(self.radii[known].min()) if known.any() else None
+    @property
+    def radii(self) -> Array:
+        """The radius of each set in the fixed box, see `room`; nan for label trees."""
+        return np.full(len(self), np.nan) if self.room is None else self.room.values
+
+    @property
+    def radius_is_exact(self) -> Array:
+        """Where `radii` are exact; elsewhere they are lower bounds."""
+        return np.zeros(len(self), dtype=bool) if self.room is None else self.room.exact
+
+    def share(self, radius: float = 0.0, *, seen: bool = False) -> float:
+        """The share of the sets that some input gets, with a radius of at least `radius`.
+
+        A lower bound if some sets are not known or have only a lower bound of their radius.
+
+        Parameters
+        ----------
+        radius : float
+        seen : bool
+            Use the radii for inputs in the range seen in data.
+        """
+        room = self.seen_room if seen else self.room
+        if not len(self):
+            raise InvalidInput("there are no label sets, so there is no share of them")
+        if radius <= 0:
+            return self.count(ARGMAXABLE) / len(self)
+        if room is None:
+            raise InvalidInput("these radii were not measured: give `seen`, or a model with a linear layer")
+        return float(np.mean((self.verdicts == ARGMAXABLE) & (np.nan_to_num(room.values) >= radius)))
+
+    def smallest_radius(self, *, seen: bool = False) -> float | None:
+        """The smallest radius of a set that some input gets; None if there is none, or only infinite ones."""
+        radii = self._known_radii(seen)
+        return float(radii.min()) if len(radii) else None
 
     @property
     def radii_are_exact(self) -> bool:
         """Whether there are radii of argmaxable sets, and all of them are exact."""
-        known = self._known_radii()
-        return bool(known.any() and self.radius_is_exact[known].all())
+        return self.are_exact()
 
-    def _known_radii(self) -> Array:
-        return np.asarray((self.verdicts == ARGMAXABLE) & ~np.isnan(self.radii))
+    def are_exact(self, *, seen: bool = False) -> bool:
+        """Whether all radii of argmaxable sets are exact, in the fixed box or the one seen in data."""
+        room = self.seen_room if seen else self.room
+        reached = self.verdicts == ARGMAXABLE
+        return room is not None and bool(reached.any() and room.exact[reached].all())
+
+    def _known_radii(self, seen: bool = False) -> Array:
+        room = self.seen_room if seen else self.room
+        if room is None:
+            return np.zeros(0)
+        return np.asarray(room.values[(self.verdicts == ARGMAXABLE) & np.isfinite(room.values)])
 
     def recheck(self, exact: bool = False) -> Array:
         """Check the proofs again from the weights: which verdicts stand? False for sets that are not known.
@@ -296,7 +350,7 @@ class Audit:
             By default every set that no input gets is an example.
         """
         methods, counts = np.unique(self.methods.astype(str), return_counts=True)
-        radii = self.radii[self._known_radii()]
+        radii, seen = self._known_radii(), self._known_radii(seen=True)
         residuals = [certificate.residual for certificate in self.certificates if certificate is not None]
         most = len(self) if most_examples is None else most_examples
         return {
@@ -312,6 +366,9 @@ class Audit:
             "smallest_radius": self.smallest_radius(),
             "median_radius": float(np.median(radii)) if len(radii) else None,
             "radii_are_exact": self.radii_are_exact,
+            "smallest_radius_seen": self.smallest_radius(seen=True),
+            "median_radius_seen": float(np.median(seen)) if len(seen) else None,
+            "radii_seen_are_exact": self.are_exact(seen=True),
             "largest_residual": max(residuals, default=None),
             "methods": dict(zip(methods.tolist(), counts.tolist(), strict=True)),
             "reasons": list(self.reasons),
@@ -329,6 +386,10 @@ class Audit:
             bound = "" if facts["radii_are_exact"] else " (lower bounds: radii of the witnesses found)"
             smallest, median = facts["smallest_radius"], facts["median_radius"]
             lines.append(f"  radius: smallest {smallest:.3g}, median {median:.3g}{bound}")
+        if facts["smallest_radius_seen"] is not None:
+            bound = "" if facts["radii_seen_are_exact"] else " (lower bounds)"
+            smallest, median = facts["smallest_radius_seen"], facts["median_radius_seen"]
+            lines.append(f"  radius in the range of the data: smallest {smallest:.3g}, median {median:.3g}{bound}")
         lines.append("  decided by: " + ", ".join(f"{name} {count:,}" for name, count in facts["methods"].items()))
         return "\n".join(lines)
 

@@ -50,6 +50,24 @@ def require_highspy() -> Any:
     return highspy
 
 
+def new_program(low: Array, high: Array) -> Any:
+    """A linear program to minimize, with variables between bounds and no rows yet; needs highspy."""
+    highspy = require_highspy()
+    program = highspy.Highs()
+    for option, value in (
+        ("output_flag", False),
+        ("threads", 1),
+        ("presolve", "off"),
+        ("primal_feasibility_tolerance", _TOLERANCE),
+        ("dual_feasibility_tolerance", _TOLERANCE),
+        ("small_matrix_value", 1e-12),  # the least it takes: smaller entries are dropped
+    ):
+        program.setOptionValue(option, value)
+    infinity = highspy.kHighsInf
+    program.addVars(len(low), np.clip(low, -infinity, infinity), np.clip(high, -infinity, infinity))
+    return program
+
+
 def are_close(lower: float, upper: float) -> bool:
     """Whether two bounds on a radius are equal up to rounding, so that either is the radius."""
     return upper - lower <= 1e-6 * upper + 1e-14
@@ -81,20 +99,10 @@ def solve_by_rows(rows: Array, signs: Array, start: Array, point: Array) -> Solu
     n_rows, width = rows.shape
     known = radius_of(rows, signs, point)
     box = float(np.clip(1 / known, 1, _WIDEST)) if known > 0 else 1.0
-    program = highspy.Highs()
-    for option, value in (
-        ("output_flag", False),
-        ("threads", 1),
-        ("presolve", "off"),
-        ("primal_feasibility_tolerance", _TOLERANCE),
-        ("dual_feasibility_tolerance", _TOLERANCE),
-        ("small_matrix_value", 1e-12),  # the least it takes: smaller entries are dropped
-    ):
-        program.setOptionValue(option, value)
-    program.addVars(width + 1, np.append(np.full(width, -box), 0.0), np.append(np.full(width, box), highspy.kHighsInf))
+    program = new_program(np.append(np.full(width, -box), 0.0), np.append(np.full(width, box), np.inf))
     program.changeColCost(width, -1.0)
     taken = np.zeros(n_rows, dtype=bool)
-    fresh = np.union1d(start, _smallest(signs * (rows @ point), 2 * width))
+    fresh = np.union1d(start, smallest(signs * (rows @ point), 2 * width))
     order: list[Array] = []
     best = None
     while True:
@@ -112,7 +120,7 @@ def solve_by_rows(rows: Array, signs: Array, start: Array, point: Array) -> Solu
         margins = signs * (rows @ values[:-1])
         behind = margins - values[-1]
         behind[taken] = np.inf
-        fresh = _smallest(behind, _BATCH)
+        fresh = smallest(behind, _BATCH)
         fresh = fresh[behind[fresh] < -_TOLERANCE]
         if are_close(best.lower, best.upper) or len(fresh) == 0 or best.upper <= 1e-15:
             return best
@@ -160,7 +168,8 @@ def _left(rows: Array, signs: Array, support: Array, weights: Array) -> float:
     return float(np.abs((weights * signs[support]) @ rows[support]).sum())
 
 
-def _smallest(values: Array, count: int) -> Array:
+def smallest(values: Array, count: int) -> Array:
+    """The places of the `count` smallest values, in ascending order of places."""
     if count >= len(values):
         return np.arange(len(values))
     return np.sort(np.argpartition(values, count)[:count])

@@ -7,7 +7,7 @@ no search; the search gets what is left, reduced to the rank of the weights.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,12 +20,12 @@ from longtail.audit.finding import (
     NOT_KNOWN,
     UNARGMAXABLE,
     UNDETERMINED,
-    Audit,
     Certificate,
     Finding,
     LabelSets,
 )
 from longtail.audit.proofs import certificate_residual, check_witness_exactly, check_witnesses
+from longtail.audit.ruler import Ruler
 from longtail.audit.search import Search
 from longtail.audit.system import unit_rows
 from longtail.audit.wide import WideLayer
@@ -53,10 +53,11 @@ class Question:
         The kind that a ranked set has only in part, or -1.
     """
 
-    def __init__(self, layer: OutputLayer, sets: LabelSets, search: Search) -> None:
+    def __init__(self, layer: OutputLayer, sets: LabelSets, search: Search, rulers: Sequence[Ruler] = ()) -> None:
         self.layer = layer
         self.sets = sets
         self.search = search
+        self.rulers = rulers
         self.findings: list[Finding] = [NOT_KNOWN] * len(sets)
         self.reasons: list[str] = []
         self.kinds = np.arange(layer.n_labels)
@@ -66,8 +67,8 @@ class Question:
         self._parted: dict[int, tuple[int, int]] = {}
         self._keeps_witnesses = len(sets) * layer.n_inputs <= _MOST_KEPT
 
-    def answer(self) -> Audit:
-        """Decide every set that can be decided."""
+    def decide(self) -> dict[str, Any]:
+        """Decide every set that can be decided; the facts about the layer. The verdicts are in `findings`."""
         rank = self._settle()
         self._settle_origin()
         tied = sum(finding is _TIES for finding in self.findings)
@@ -76,23 +77,25 @@ class Question:
                 f"{'1 set needs' if tied == 1 else f'{tied:,} sets need'} inputs with scores that are equal or exactly "
                 f"at the threshold: not known."
             )
-        facts: dict[str, Any] = {"layer": self.layer, "rank": rank, "reasons": tuple(self.reasons)}
-        return Audit.of(self.sets, self.findings, self.layer.n_labels, self.layer.n_features, **facts)
+        return {"rank": rank, "reasons": tuple(self.reasons)}
 
     def _open(self) -> Array:
         """Sets that are not decided yet."""
         return np.flatnonzero([finding is NOT_KNOWN for finding in self.findings])
 
-    def _accept(self, place: int, method: str, witness: Array | None = None, found: Finding = NOT_KNOWN) -> None:
-        """Note a set that some input gets."""
-        kept = witness if self._keeps_witnesses else None
-        self.findings[place] = replace(found, verdict=ARGMAXABLE, method=method, witness=kept)
+    def _accept(self, places: Array, method: Any, witnesses: Array) -> None:
+        """Note sets that inputs get, one per row."""
+        ids = places.tolist()
+        for place, name, witness in zip(ids, np.broadcast_to(method, len(ids)).tolist(), witnesses, strict=True):
+            self.findings[place] = Finding(ARGMAXABLE, name, witness if self._keeps_witnesses else None)
+        for ruler in self.rulers:
+            ruler.note(ids, witnesses)
 
     def _refuse(self, place: int, labels: Array, weights: Array, method: str, residual: float = 0.0) -> None:
         """Note a set that no input gets, and why."""
         order = np.argsort(labels)
         proof = Certificate(np.asarray(labels)[order], weights[order], residual)
-        self.findings[place] = Finding(UNARGMAXABLE, method, 0.0, True, certificate=proof)
+        self.findings[place] = Finding(UNARGMAXABLE, method, certificate=proof)
 
     def _settle(self) -> int | None:
         """Decide what can be decided without looking at the input of zeros; return the rank of the weights."""
@@ -101,8 +104,8 @@ class Question:
         self._settle_twins(np.arange(layer.n_labels) if ranked else self._settle_constant_labels())
         n_kinds = len(self.kinds)
         if not n_kinds:
-            for place in self._open().tolist():
-                self._accept(place, "constant", np.zeros(layer.n_inputs))
+            left = self._open()
+            self._accept(left, "constant", np.zeros((len(left), layer.n_inputs)))
             return 0
         chosen = layer.part(self.kinds)
         # No verdict depends on the lengths of rows, and short rows would be lost beside long ones.
@@ -240,8 +243,8 @@ class Question:
                 shared = np.flatnonzero(self.shared[some] >= 0)
                 wanted[self.shared[some][shared], shared] = 0
                 inputs = wide.inputs(wanted).T[:, : self.layer.n_inputs]
-                for i in np.flatnonzero(self._check(some, inputs)).tolist():
-                    self._accept(int(some[i]), "algebra", inputs[i])
+                right = self._check(some, inputs)
+                self._accept(some[right], "algebra", inputs[right])
                 advance(len(some))
 
     def _settle_by_search(self, part: OutputLayer, dimensions: int) -> None:
@@ -271,11 +274,12 @@ class Question:
                     inputs = np.zeros((len(places), part.n_inputs))
                     inputs[:, used] = np.array(points) @ directions
                     inputs = inputs[:, : self.layer.n_inputs]
-                    right = self._check(places, inputs)
-                    for i, (place, finding) in enumerate(zip(places.tolist(), findings, strict=True)):
-                        if finding.verdict == ARGMAXABLE and right[i]:
-                            self._accept(place, finding.method, inputs[i], finding)
-                        elif finding.verdict == ARGMAXABLE or not self._take(place, finding, system, rows):
+                    reached = np.array([finding.verdict == ARGMAXABLE for finding in findings])
+                    right = reached & self._check(places, inputs)
+                    methods = np.array([finding.method for finding in findings])
+                    self._accept(places[right], methods[right], inputs[right])
+                    for i in np.flatnonzero(~right).tolist():
+                        if reached[i] or not self._take(int(places[i]), findings[i], system, rows):
                             doubted += 1
                     advance(len(places))
         if doubted:
@@ -335,7 +339,7 @@ class Question:
                         f"The input of zeros gets the set of row {int(self.sets.first_row[place]) + 1}: its scores are "
                         f"equal or at the threshold."
                     )
-                self._accept(place, "origin", np.zeros(self.layer.n_inputs))
+                self._accept(np.array([place]), "origin", np.zeros((1, self.layer.n_inputs)))
 
 
 def _leaves_ties(system: OutputLayer, found: Certificate, inside: Array, dimensions: int) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 from longtail.arrays import Array
 from longtail.audit.finding import ARGMAXABLE, NOT_KNOWN, UNARGMAXABLE, Certificate, Finding, LabelSets
 from longtail.audit.nearest import ZERO, Nearest, nearest_point
-from longtail.audit.program import are_close, radius_of, solve_by_rows, solve_whole
+from longtail.audit.program import solve_by_rows, solve_whole
 from longtail.audit.proofs import (
     certificate_exactly,
     certificate_is_sure,
@@ -44,7 +44,6 @@ class Search:
     alternating: bool = False
     tolerance: float = 1e-12
     exact: bool = False
-    exact_radii: bool = False
     n_jobs: int | None = None
     random_state: int = 0
 
@@ -65,8 +64,7 @@ class Search:
                 guesses = self._screen(system, members, drawn, known, shared) if len(system.rows) else None
 
                 def settle(case: tuple[Array, Finding | None, Array | None]) -> Finding:
-                    # The point of the system is as large as the witness, and is not needed any more.
-                    return replace(self._decide_one(system, *case), point=None)
+                    return self._decide_one(system, *case)
 
                 cases = zip(members, known, [None] * len(known) if guesses is None else guesses, strict=True)
                 with blas_threads(1):
@@ -109,13 +107,13 @@ class Search:
 
     def _decide_one(self, system: System, members: Array, known: Finding | None, guess: Array | None = None) -> Finding:
         """Decide one label set; `known` may have a witness already, `guess` may be a point that is nearly one."""
-        signs = system.signs(members[None, :])[0]
         if known is not None:
-            return _with_exact_radius(system, members, signs, known) if self.exact_radii else known
+            return known
+        signs = system.signs(members[None, :])[0]
         impossible = np.flatnonzero(system.empty & members)
         if len(impossible):
             proof = Certificate(impossible[:1], np.ones(1), 0.0)
-            return Finding(UNARGMAXABLE, "zero", 0.0, True, certificate=proof)
+            return Finding(UNARGMAXABLE, "zero", certificate=proof)
         if len(system.rows) == 0:
             return Finding(ARGMAXABLE, "zero", witness=np.zeros(system.layer.n_inputs))
         latest = None
@@ -125,8 +123,7 @@ class Search:
                 continue
             finding = self._judge(system, members, signs, attempt, method)
             if finding is not None:
-                missing = finding.verdict == ARGMAXABLE and self.exact_radii
-                return _with_exact_radius(system, members, signs, finding) if missing else finding
+                return finding
             latest = attempt
         return NOT_KNOWN
 
@@ -172,7 +169,7 @@ class Search:
         stands = certificate_exactly(*proof) is not None if self.exact else certificate_is_sure(*proof)
         if not stands:
             return None
-        return Finding(UNARGMAXABLE, method, 0.0, True, certificate=Certificate(labels, weights, residual))
+        return Finding(UNARGMAXABLE, method, certificate=Certificate(labels, weights, residual))
 
 
 def _nearest_of(rows: Array, signs: Array, chosen: Array) -> Nearest:
@@ -220,17 +217,4 @@ def _as_witness(
         right = check_witness_exactly(system.layer, members, x[0])
     if not right:
         return None
-    radius = max(0.0, radius_of(system.rows, signs, point))
-    return Finding(ARGMAXABLE, method, radius, witness=x[0], point=point)
-
-
-def _with_exact_radius(system: System, members: Array, signs: Array, finding: Finding) -> Finding:
-    """The same verdict with the radius of the linear program, and its better witness if that passes the checks."""
-    assert finding.point is not None
-    solution = solve_by_rows(system.rows, signs, np.zeros(0, dtype=np.intp), finding.point)
-    if solution is None:
-        return finding
-    better = _as_witness(system, members, signs, solution.point, finding.method)
-    if better is None or better.radius < finding.radius:
-        better = finding
-    return replace(better, radius_is_exact=are_close(better.radius, solution.upper))
+    return Finding(ARGMAXABLE, method, witness=x[0])

@@ -41,7 +41,7 @@ def audit_tree(model: LabelTree, sets: LabelSets) -> Audit:
         finding = NOT_KNOWN
         if len(wrong):
             proof = Certificate(wrong, np.full(len(wrong), 1 / len(wrong)), 0.0)
-            finding = Finding(UNARGMAXABLE, "tree", 0.0, True, certificate=proof)
+            finding = Finding(UNARGMAXABLE, "tree", certificate=proof)
         findings.append(finding)
     wide = model.n_features_in_ >= model.n_labels_
     reasons = [

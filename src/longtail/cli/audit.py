@@ -62,6 +62,16 @@ class AuditOptions:
         parse=_ranks, metavar="D,D,...", help="Also audit the layer truncated to these ranks."
     )
     exact_radii: bool = option(is_flag=True, default=False, help="Compute the exact radius of every set; slower.")
+    box: float = option(
+        type=FiniteRange(min=0, min_open=True),
+        default=1.0,
+        show_default=True,
+        metavar="B",
+        help="Measure radii around inputs whose features are between -B and B.",
+    )
+    seen: str | None = option(
+        metavar="X.npy", help="Also measure radii around inputs in the range of these inputs of the layer, one per row."
+    )
     examples: int = option(type=click.IntRange(min=0), default=3, show_default=True, help="Number of examples to show.")
     seed: int = option(type=SEED, default=0, show_default=True, help="Random seed for the sample of label sets.")
     as_json: bool = option(
@@ -90,7 +100,7 @@ def command(
     A linear model with fewer dimensions than labels has such sets. For each of them, the output names labels that
     conflict: the model cannot predict some of them without one of the others. DATA is as for `longtail evaluate`.
     """
-    from longtail.audit import audit_corpus, read_layer
+    from longtail.audit import audit_corpus, read_inputs, read_layer
 
     _check(model, data, layer, options)
     rows = str(data if layer.weights is None else layer.labels_file)
@@ -117,6 +127,8 @@ def command(
             limit=options.limit,
             ranks=options.ranks or (),
             exact_radii=options.exact_radii,
+            box=options.box,
+            seen=None if options.seen is None else read_inputs(options.seen),
             random_state=options.seed,
         )
     except InvalidInput as error:
@@ -128,8 +140,6 @@ def command(
         print_json(found.to_dict(), indent=2)
     else:
         _show(found, options.examples)
-    if options.exact_radii and found.found.smallest_radius() is None:
-        terminal.say("--exact-radii has no effect: every set that can be predicted was found without a linear program")
     if options.picture is not None:
         _draw(terminal, options.picture, found)
     if tagger is not None and options.card:
@@ -212,10 +222,7 @@ def _show(audited: CorpusAudit, examples: int) -> None:
         return
     columns = ["label sets", "sets", "share", "rows"]
     show(simple_table(columns, audited.verdict_rows(), right=columns[1:]))
-    smallest = found.smallest_radius()
-    if smallest is not None:
-        bound = "" if found.radii_are_exact else "at least "
-        click.echo(f"smallest radius of a set that some input gets: {bound}{smallest:.2g}")
+    _show_radii(found)
     _show_examples(found, names, examples)
     if audited.ranks:
         click.echo()
@@ -227,6 +234,17 @@ def _show(audited: CorpusAudit, examples: int) -> None:
             click.echo()
             click.echo(f"at rank {rank}:", nl=False)
             _show_examples(cut, names, examples)
+
+
+def _show_radii(found: Audit) -> None:
+    """The smallest radius for inputs of the fixed box, and for those in the range seen in data."""
+    assert found.room is not None
+    half_width = found.room.box.half_widths.max(initial=0)
+    for seen, where in ((False, f"between {-half_width:g} and {half_width:g}"), (True, "in the range of the data")):
+        smallest = found.smallest_radius(seen=seen)
+        if smallest is not None:
+            bound = "" if found.are_exact(seen=seen) else "at least "
+            click.echo(f"smallest radius of a set that some input gets: {bound}{smallest:.2g} (inputs {where})")
 
 
 def _show_examples(found: Audit, names: Sequence[str], most: int) -> None:
@@ -243,7 +261,7 @@ def _draw(terminal: Terminal, path: str, found: CorpusAudit) -> None:
 
     panels = found.panels()
     if not panels:
-        terminal.say("there are no radii to draw: every set that can be predicted was found without a linear program")
+        terminal.say("there are no radii to draw: no set that can be predicted has a positive one")
         return
     with whole_file(Path(path), parents=True) as file:
         draw(Picture(path, "", [panels]), file)

@@ -24,7 +24,7 @@ class Proofs:
         """Check the proofs of an audit again, using only the weights."""
         stands = audit.recheck()
         left = np.flatnonzero(audit.verdicts == UNDETERMINED)
-        bounds = [PAPER_UNITS * largest_radius(audit, int(place)) for place in left]
+        bounds = [largest_radius(audit, int(place), PAPER_UNITS) for place in left]
         decided = audit.verdicts != UNDETERMINED
         self._rows.append(
             (
@@ -59,11 +59,18 @@ class Proofs:
         yield Section("Proofs", text, [Table("Verdicts and their proofs", columns, self._rows)])
 
 
-def largest_radius(audit: Audit, place: int) -> float:
-    """An upper bound on the radius of a label set: the L1 length of a mixture of its signed unit rows."""
+def largest_radius(audit: Audit, place: int, half_width: float = 1.0) -> float:
+    """An upper bound on the radius of a label set for inputs of a box: what a mixture of its signed rows allows."""
     assert audit.layer is not None
     system = System.of(audit.layer)
     signs = system.signs(audit.sets.dense([place]))[0]
     found = nearest_point(system.rows, signs)
-    mixture = (found.weights / found.weights.sum()) @ (signs[found.support, None] * system.rows[found.support])
-    return float(np.abs(mixture).sum())
+    of_labels = system.labels[found.support] >= 0
+    support, weights = found.support[of_labels], found.weights[of_labels]
+    labels = system.labels[support]
+    mixture = weights @ (signs[support, None] * system.rows[support])
+    # Distances are for rows of weights of length 1; the rows of the system have the offset too.
+    total = float(weights @ (audit.layer.lengths[labels] / system.lengths[labels]))
+    width = audit.layer.n_inputs
+    offset = float(mixture[-1]) if audit.layer.has_offsets else 0.0
+    return max(0.0, half_width * float(np.abs(mixture[:width]).sum()) + offset) / total

@@ -65,6 +65,14 @@ def test_regions_shrink_with_labels_and_grow_with_slack() -> None:
         assert many["1st percentile, 16 slack"] > 10 * many["1st percentile, 0 slack"]
 
 
+def test_the_bound_of_a_radius_is_above_it_with_a_bias_too(rng: np.random.Generator) -> None:
+    W, bias = rng.normal(size=(9, 4)), rng.normal(size=9)
+    sets = (rng.normal(size=(20, 4)) @ W.T + bias > 0).astype(int)
+    found = audit(W, sets, bias, exact_radii=True, box=5.0)
+    for place in range(20):
+        assert largest_radius(found, place, 5.0) >= found.radii[place] * (1 - 1e-9)
+
+
 def test_the_bound_of_a_radius_is_above_it() -> None:
     found = audit(dft_matrix(40, 2), random_sets(40, 2, 10, seed=0), exact_radii=True)
     for place in range(10):
