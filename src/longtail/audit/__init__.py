@@ -20,6 +20,7 @@ from longtail.audit.finding import (
     Radii,
     describe_conflict,
 )
+from longtail.audit.margins import SLACK, closed_form_inputs, dft_margins, random_members, slack_needed
 from longtail.audit.nearest import nearest_point
 from longtail.audit.program import require_highspy, solve_whole
 from longtail.audit.structure import add_slack, alternations, has_one_sign_minors, vandermonde_matrix
@@ -29,6 +30,7 @@ from longtail.estimator import OutputLayer
 
 __all__ = [
     "ARGMAXABLE",
+    "SLACK",
     "UNARGMAXABLE",
     "UNDETERMINED",
     "Audit",
@@ -45,8 +47,10 @@ __all__ = [
     "audit_classes",
     "audit_corpus",
     "audit_tree",
+    "closed_form_inputs",
     "count_argmaxable",
     "describe_conflict",
+    "dft_margins",
     "dft_matrix",
     "dft_product",
     "dft_witness",
@@ -54,10 +58,12 @@ __all__ = [
     "has_one_sign_minors",
     "initial_bias",
     "nearest_point",
+    "random_members",
     "read_inputs",
     "read_layer",
     "require_highspy",
     "share_argmaxable",
+    "slack_needed",
     "solve_whole",
     "vandermonde_matrix",
 ]
