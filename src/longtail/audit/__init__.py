@@ -8,6 +8,7 @@ from longtail.audit.auditing import audit, audit_classes
 from longtail.audit.box import Box
 from longtail.audit.corpus import CorpusAudit, audit_corpus
 from longtail.audit.counting import count_argmaxable, dimensions_needed, share_argmaxable
+from longtail.audit.cure import Remedy, lines_of, remedies
 from longtail.audit.dft import dft_matrix, dft_product, dft_witness, initial_bias
 from longtail.audit.files import read_inputs, read_layer
 from longtail.audit.finding import (
@@ -23,6 +24,7 @@ from longtail.audit.finding import (
 from longtail.audit.margins import SLACK, closed_form_inputs, dft_margins, random_members, slack_needed
 from longtail.audit.nearest import nearest_point
 from longtail.audit.program import require_highspy, solve_whole
+from longtail.audit.sizes import bottleneck_parameters, dft_parameters, plain_parameters, slack_of_equal_size
 from longtail.audit.structure import add_slack, alternations, has_one_sign_minors, vandermonde_matrix
 from longtail.audit.system import System
 from longtail.audit.trees import audit_tree
@@ -40,6 +42,7 @@ __all__ = [
     "LabelSets",
     "OutputLayer",
     "Radii",
+    "Remedy",
     "System",
     "add_slack",
     "alternations",
@@ -47,23 +50,29 @@ __all__ = [
     "audit_classes",
     "audit_corpus",
     "audit_tree",
+    "bottleneck_parameters",
     "closed_form_inputs",
     "count_argmaxable",
     "describe_conflict",
     "dft_margins",
     "dft_matrix",
+    "dft_parameters",
     "dft_product",
     "dft_witness",
     "dimensions_needed",
     "has_one_sign_minors",
     "initial_bias",
+    "lines_of",
     "nearest_point",
+    "plain_parameters",
     "random_members",
     "read_inputs",
     "read_layer",
+    "remedies",
     "require_highspy",
     "share_argmaxable",
     "slack_needed",
+    "slack_of_equal_size",
     "solve_whole",
     "vandermonde_matrix",
 ]

@@ -57,6 +57,7 @@ class CorpusAudit:
     def for_card(self) -> dict[str, Any]:
         """The section ``audit`` of a model's card, with a few examples; the caller adds `data` and `at`."""
         facts = self.found.to_dict(self.label_names, _EXAMPLES)
+        del facts["remedies"]
         for example in facts["examples"]:
             example["labels"] = example["labels"][:_LABELS_OF_AN_EXAMPLE]
             for name in ("conflict", "weights", "residual"):

@@ -224,6 +224,7 @@ def _show(audited: CorpusAudit, examples: int) -> None:
     show(simple_table(columns, audited.verdict_rows(), right=columns[1:]))
     _show_radii(found)
     _show_examples(found, names, examples)
+    _show_remedies(found)
     if audited.ranks:
         click.echo()
         columns = ["rank", "no input gets", "not known", "smallest radius"]
@@ -253,6 +254,16 @@ def _show_examples(found: Audit, names: Sequence[str], most: int) -> None:
         labels = ", ".join(printable(name) for name in example["labels"]) or "(no label)"
         click.echo(f"row {example['row']}: {labels}")
         click.echo(f"  {printable(example['says'])}")
+
+
+def _show_remedies(found: Audit) -> None:
+    from longtail.audit import lines_of
+
+    lines = lines_of(found.remedies())
+    if lines:
+        click.echo("\nWhat would help:")
+    for line in lines:
+        click.echo(f"- {line}")
 
 
 def _draw(terminal: Terminal, path: str, found: CorpusAudit) -> None:

@@ -48,6 +48,8 @@ class OutputLayer:
     at_least : bool or None
         Whether a score of exactly 0, offset included, gives the label. In rankings, equal scores go to the lowest
         label. None means there is no rule for ties: an input with tied scores gets no label set.
+    fed_by : int or None
+        The number of features of which the inputs are a linear projection; None if there is none, or it is not known.
     """
 
     weights: Any
@@ -55,6 +57,7 @@ class OutputLayer:
     rule: Rule
     description: str
     at_least: bool | None = False
+    fed_by: int | None = None
 
     @classmethod
     def of(

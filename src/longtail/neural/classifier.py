@@ -313,7 +313,8 @@ class MultiHeadClassifier(NeuralModel):
                 f"the head {self.head!r} {how}, so there is no single linear layer to audit; "
                 f"the heads 'one-hot', 'sampling', 'bottleneck' and 'dft' have one (--head)"
             )
-        return super()._output_layer(rule)
+        layer = super()._output_layer(rule)
+        return replace(layer, fed_by=self.width) if self.head in ("bottleneck", "dft") else layer
 
     @property
     def scores_are_probabilities(self) -> bool:
