@@ -23,6 +23,7 @@ from longtail.audit.finding import (
 )
 from longtail.audit.margins import SLACK, closed_form_inputs, dft_margins, random_members, slack_needed
 from longtail.audit.nearest import nearest_point
+from longtail.audit.position import Position, general_position
 from longtail.audit.program import require_highspy, solve_whole
 from longtail.audit.sizes import bottleneck_parameters, dft_parameters, plain_parameters, slack_of_equal_size
 from longtail.audit.structure import add_slack, alternations, has_one_sign_minors, vandermonde_matrix
@@ -41,6 +42,7 @@ __all__ = [
     "CorpusAudit",
     "LabelSets",
     "OutputLayer",
+    "Position",
     "Radii",
     "Remedy",
     "System",
@@ -60,6 +62,7 @@ __all__ = [
     "dft_product",
     "dft_witness",
     "dimensions_needed",
+    "general_position",
     "has_one_sign_minors",
     "initial_bias",
     "lines_of",
