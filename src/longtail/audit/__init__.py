@@ -25,10 +25,12 @@ from longtail.audit.margins import SLACK, closed_form_inputs, dft_margins, rando
 from longtail.audit.nearest import nearest_point
 from longtail.audit.position import Position, general_position
 from longtail.audit.program import require_highspy, solve_whole
+from longtail.audit.shattering import Crowd, crowd
 from longtail.audit.sizes import bottleneck_parameters, dft_parameters, plain_parameters, slack_of_equal_size
 from longtail.audit.structure import add_slack, alternations, has_one_sign_minors, vandermonde_matrix
 from longtail.audit.system import System
 from longtail.audit.trees import audit_tree
+from longtail.audit.width import Truncation, Width, truncation_needed, width_needed
 from longtail.estimator import OutputLayer
 
 __all__ = [
@@ -40,12 +42,15 @@ __all__ = [
     "Box",
     "Certificate",
     "CorpusAudit",
+    "Crowd",
     "LabelSets",
     "OutputLayer",
     "Position",
     "Radii",
     "Remedy",
     "System",
+    "Truncation",
+    "Width",
     "add_slack",
     "alternations",
     "audit",
@@ -55,6 +60,7 @@ __all__ = [
     "bottleneck_parameters",
     "closed_form_inputs",
     "count_argmaxable",
+    "crowd",
     "describe_conflict",
     "dft_margins",
     "dft_matrix",
@@ -77,5 +83,7 @@ __all__ = [
     "slack_needed",
     "slack_of_equal_size",
     "solve_whole",
+    "truncation_needed",
     "vandermonde_matrix",
+    "width_needed",
 ]

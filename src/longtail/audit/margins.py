@@ -129,8 +129,8 @@ def dft_margins(n: int, k: int, samples: int = _SAMPLES, random_state: int = 0) 
     Examples
     --------
     >>> small, large = (np.median(dft_margins(n, 5)) for n in (100, 10_000))
-    >>> bool(small > 1e-5), bool(large < 1e-12)
-    (True, True)
+    >>> bool(small > 1000 * large)
+    True
     """
     check_whole("samples", samples, 1)
     check_whole("k", k, 1)

@@ -81,8 +81,8 @@ class Position:
             names = ", ".join("the bias" if row == self.n_labels else str(row) for row in self.dependent.tolist())
             return f"Not in general position: the rows of labels {names} are linearly dependent."
         return (
-            f"Not known: {self.checked:,} random choices of {size:,} rows are linearly independent. At 95 % confidence, "
-            f"at most {100 * self.most_dependent:.2g} % of all choices are dependent."
+            f"Not known: {self.checked:,} random choices of {size:,} rows are linearly independent. At 95 % "
+            f"confidence, at most {100 * self.most_dependent:.2g} % of all choices are dependent."
         )
 
 
