@@ -55,11 +55,11 @@ class Drawing:
         for style, place in enumerate(reached):
             corners = region(self.layer, members[place], _DRAWN)
             around = np.vstack([corners, corners[:1]])
-            lines.append(Line("", around[:, 0], around[:, 1], style=style, marked=False, filled=True))
+            lines.append(Line("", around[:, 0].tolist(), around[:, 1].tolist(), style=style, marked=False, filled=True))
             radius = float(self.found.radii[place])
             centre = ball_centre(self.layer, members[place], radius)
             circle = centre + radius * np.stack([np.cos(_CIRCLE), np.sin(_CIRCLE)], axis=1)
-            lines.append(Line("", circle[:, 0], circle[:, 1], style=style, marked=False))
+            lines.append(Line("", circle[:, 0].tolist(), circle[:, 1].tolist(), style=style, marked=False))
             name = signs(members[place]).replace("-", "\N{MINUS SIGN}")
             lines.append(Line(name, [float(centre[0])], [float(centre[1])], style=style))
         return Panel(self.title, "feature 1", "feature 2", lines, named_points=True, equal_axes=True)
