@@ -60,7 +60,7 @@ class Width:
         labels = len(self.crowd.labels)
         below = (
             f"No layer of width {self.lower - 1} reaches all of these sets: on {labels} labels they have "
-            f"{self.crowd.patterns} patterns, complements not counted."
+            f"{self.crowd.patterns} patterns, where a pattern and its complement count as one."
             if self.lower > 1
             else "Counting rules out no width."
         )
@@ -70,6 +70,11 @@ class Width:
             "identity": "a column for each label",
         }
         return f"{below} A layer of width {self.upper} reaches them: {ways[self.how]}."
+
+    def to_dict(self) -> dict[str, Any]:
+        """The bounds and how they are proved, as plain values."""
+        proof = {"labels": self.crowd.labels.tolist(), "patterns": self.crowd.patterns}
+        return {"lower": self.lower, "upper": self.upper, "how": self.how, "crowd": proof}
 
     def recheck(self, label_sets: Any) -> bool:
         """Whether both proofs hold for these label sets."""
@@ -150,19 +155,28 @@ class Truncation:
     fails : int
         The largest rank at which a set is proved to be out of reach; 0 if there is none. It says nothing about other
         layers of this rank.
+    whole : int
+        The largest rank that the layer can have.
     proof : Audit or None
         The audit at the rank `fails`, of sets among which some are out of reach.
     """
 
     reaches: int | None
     fails: int
+    whole: int
     proof: Audit | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Both ranks as plain values."""
+        return {"reaches": self.reaches, "fails": self.fails}
 
     def to_text(self) -> str:
         """What was found, in a sentence."""
-        below = f"cut down to rank {self.fails}, this layer does not reach all sets" if self.fails else "no rank fails"
-        above = "the whole layer is not known to" if self.reaches is None else f"at rank {self.reaches} it does"
-        return f"{below[0].upper()}{below[1:]}; {above}."
+        if self.fails == self.whole:
+            return "This layer does not reach all sets, whatever rank it is cut down to."
+        below = f"Cut down to rank {self.fails}, this layer does not reach all sets" if self.fails else "No rank fails"
+        above = "higher ranks are not known" if self.reaches is None else f"at rank {self.reaches} it does"
+        return f"{below}; {above}."
 
 
 def truncation_needed(layer: OutputLayer, label_sets: Any, n_jobs: int | None = None) -> Truncation:
@@ -199,5 +213,5 @@ def truncation_needed(layer: OutputLayer, label_sets: Any, n_jobs: int | None = 
             reaches, high = rank, rank - 1
         else:
             # Some sets are not known: such a rank is neither a proof nor good enough.
-            return Truncation(reaches, fails, proof)
-    return Truncation(reaches, fails, proof)
+            return Truncation(reaches, fails, most, proof)
+    return Truncation(reaches, fails, most, proof)
