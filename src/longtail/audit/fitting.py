@@ -35,8 +35,8 @@ def fit_layer(members: Array, width: int) -> tuple[Array, Array] | None:
 
     Examples
     --------
-    >>> weights, inputs = fit_layer(np.eye(6, dtype=bool), 3)
-    >>> bool(((inputs @ weights.T > 0) == np.eye(6)).all())
+    >>> weights, inputs = fit_layer(np.eye(5, dtype=bool), 3)
+    >>> bool(((inputs @ weights.T > 0) == np.eye(5)).all())
     True
     """
     signs = np.where(members, 1.0, -1.0)
