@@ -24,7 +24,8 @@ class Line:
     """Points joined by a line.
 
     `style` is the number of a colour and a mark, so that the same thing looks the same in every panel; `dash` and
-    `marked` distinguish variants. A line without a name is not in the legend.
+    `marked` distinguish variants. `filled` colours the area inside the points. A line without a name is not in the
+    legend.
     """
 
     name: str
@@ -33,11 +34,15 @@ class Line:
     style: int = 0
     dash: Dash = "solid"
     marked: bool = True
+    filled: bool = False
 
 
 @dataclass(frozen=True)
 class Panel:
-    """One pair of axes; with `named_points`, names stand beside the last points and not in the legend."""
+    """One pair of axes; with `named_points`, names stand beside the last points and not in the legend.
+
+    With `equal_axes`, a unit has the same length on both axes, so that circles are round.
+    """
 
     title: str
     x_label: str
@@ -47,6 +52,7 @@ class Panel:
     log_y: bool = False
     x_ticks: Sequence[float] = ()
     named_points: bool = False
+    equal_axes: bool = False
 
     @property
     def size(self) -> tuple[float, float]:
@@ -144,6 +150,8 @@ def _draw_panel(axes: Any, panel: Panel) -> list[tuple[str, Any]]:
             linewidth=1.6,
         )
         drawn.append((line.name, handle))
+        if line.filled:
+            axes.fill(line.x, line.y, color=handle.get_color(), alpha=0.15, linewidth=0)
     if panel.log_x:
         axes.set_xscale("log")
         _write_plainly(axes.xaxis)
@@ -152,6 +160,8 @@ def _draw_panel(axes: Any, panel: Panel) -> list[tuple[str, Any]]:
         _write_plainly(axes.yaxis)
     if panel.x_ticks:
         axes.set_xticks(panel.x_ticks)
+    if panel.equal_axes:
+        axes.set_aspect("equal", adjustable="box")
     axes.set_title(panel.title, loc="left", color=_INK, fontsize=11)
     axes.set_xlabel(panel.x_label, color=_INK)
     axes.set_ylabel(panel.y_label, color=_INK)

@@ -70,6 +70,35 @@ def test_a_sweep_over_ranks_and_its_picture(longtail: Callable, model: str) -> N
     assert facts["ranks"][0]["unargmaxable"] >= facts["ranks"][1]["unargmaxable"]
 
 
+def test_the_width_that_is_needed_is_told_with_its_proof(
+    longtail: Callable, plane: list[str], check_golden: Callable
+) -> None:
+    found = longtail(*plane, "--widths", "--examples", "0")
+    assert found.code == 0, found.err
+    check_golden("audit-widths", found.out)
+    facts = json.loads(longtail(*plane, "--widths", "--json").out)
+    assert facts["truncation"] == {"reaches": None, "fails": 2}
+    # No set and all labels are complements; four sets have three patterns, which fit into a plane.
+    assert (facts["width"]["lower"], facts["width"]["upper"]) == (2, 2)
+    assert json.loads(longtail(*plane, "--json").out)["width"] is None
+
+
+def test_what_would_help_a_bottleneck_counts_its_projection(longtail: Callable) -> None:
+    pytest.importorskip("torch")
+    lines = [json.dumps({"text": f"word{i} word{j}", "labels": [f"l{i}", f"l{j}"]}) for i in range(9) for j in range(i)]
+    Path("pairs.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    network = ["--learner", "network", "--head", "bottleneck", "--head-width", "2", "--width", "16", "--epochs", "2"]
+    assert longtail("train", "pairs.jsonl", "--out", "narrow", *network).code == 0
+    found = longtail("audit", "narrow", "pairs.jsonl")
+    assert "What would help:" in found.out
+    [remedy] = [
+        each
+        for each in json.loads(longtail("audit", "narrow", "pairs.jsonl", "--json").out)["remedies"]
+        if each["kind"] == "dft"
+    ]
+    assert (remedy["columns"], remedy["parameters"], remedy["guaranteed"]) == (5, 17 * 5, True)
+
+
 @pytest.mark.parametrize("head", ["one-hot", "bottleneck", "dft"])
 def test_a_network_is_audited_as_any_model(longtail: Callable, head: str) -> None:
     pytest.importorskip("torch")
@@ -103,7 +132,7 @@ def test_a_tree_is_explained_instead(longtail: Callable, tree_model: str, check_
     check_golden("audit-tree", found.out)
     assert "no radii to draw" in found.err
     assert not Path("tree.png").exists()
-    for option in (["--ranks", "1"], ["--exact-radii"], ["--rule", "predict"]):
+    for option in (["--ranks", "1"], ["--widths"], ["--exact-radii"], ["--rule", "predict"]):
         refused = longtail("audit", tree_model, "notes.jsonl", *option)
         assert refused.code == 2
         assert "a label tree has none" in refused.err

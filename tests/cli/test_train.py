@@ -223,6 +223,24 @@ def test_a_network_for_rows_of_one_label_has_a_softmax_unless_told_otherwise(lon
 
 
 @pytest.mark.parametrize(
+    ("options", "facts"),
+    [
+        (["--head", "dft", "--active", "1", "--slack", "5"], {"k": 1, "slack": 5}),
+        (["--head", "dft"], {"k": 1, "slack": 0}),
+        (["--head", "bottleneck", "--head-width", "2"], {"width": 2}),
+        (["--head", "bottleneck"], {"width": 100}),
+    ],
+)
+def test_the_width_of_a_bottleneck_and_the_guarantee_of_a_dft_reach_the_network(
+    longtail: Callable, options: list[str], facts: dict[str, int]
+) -> None:
+    trained = longtail("train", "notes.jsonl", "--out", "model", "--learner", "network", "--epochs", "1", *options)
+    assert trained.code == 0, trained.err
+    head = library.load("model").estimator_.networks_[0].head
+    assert {name: getattr(head, name) for name in facts} == facts
+
+
+@pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--epochs", "3"], "--epochs is for network; it does not go with --learner auto"),
@@ -235,6 +253,12 @@ def test_a_network_for_rows_of_one_label_has_a_softmax_unless_told_otherwise(lon
         (["--loss", "stages"], "--loss stages is for network; it does not go with --learner auto"),
         (["--learner", "network", "--head", "dft", "--loss", "stages"], "loss is 'stages', which needs head='cascade'"),
         (["--learner", "network", "--head", "sampling", "--margin", "0.5"], "which needs task='single-label'"),
+        (["--slack", "3"], "--slack needs --head dft"),
+        (["--learner", "network", "--head", "bottleneck", "--active", "3"], "--active needs --head dft"),
+        (
+            ["--learner", "network", "--head", "dft", "--head-width", "3"],
+            "--head-width needs --head bottleneck or cascade",
+        ),
         (
             ["--learner", "network", "--weighting", "score"],
             "--weighting score is for tree and one-vs-rest; it ",

@@ -160,6 +160,10 @@ OPTIONS: list[tuple[str, dict[str, Any], str, Any]] = [
     ("sampling", {"sparse_gradients": True}, "sparse_gradients", True),
     ("sampling", {"own_blocks": True, "sampled": 2, "n_heads": 3, "task": "single-label"}, "fast", False),
     ("sampling", {"margin": 0.2, "n_heads": 3, "task": "single-label"}, "margin", 0.2),
+    ("bottleneck", {"head_width": 12}, "width", 12),
+    ("dft", {"active": 3}, "k", 3),
+    ("dft", {"slack": 4}, "slack", 4),
+    ("dft", {}, "slack", 0),
 ]
 
 
@@ -195,6 +199,26 @@ def test_options_of_other_heads_and_tasks_are_refused(options: dict[str, Any], m
     with pytest.raises(InvalidInput, match=message) as refused:
         MultiHeadClassifier(**options).fit(np.eye(3), np.eye(3))
     assert (refused.value.code, refused.value.name in options) == ("bad_parameter", True)
+
+
+def test_slack_is_added_where_32_bit_floats_do_not_resolve_label_sets(
+    rng, tmp_path, caplog: pytest.LogCaptureFixture
+) -> None:
+    Y = np.zeros((40, 120), dtype=np.float32)
+    np.put_along_axis(Y, np.argsort(rng.random((40, 120)), axis=1)[:, :8], 1, axis=1)
+    settings = {"head": "dft", "width": 8, "epochs": 1, "batch_size": 20, "n_jobs": 1}
+    with caplog.at_level("INFO"):
+        model = MultiHeadClassifier(**settings).fit(np.eye(40), Y)
+    assert model.slack_ == model.networks_[0].head.slack == 16
+    assert "16 slack columns" in caplog.text
+    assert "sets of 8 of" in caplog.text
+    model.save(tmp_path / "model")
+    again = longtail.load(tmp_path / "model")
+    np.testing.assert_array_equal(again.predict_topk(np.eye(40), 3)[0], model.predict_topk(np.eye(40), 3)[0])
+    caplog.clear()
+    assert MultiHeadClassifier(**settings, slack=0).fit(np.eye(40), Y).networks_[0].head.slack == 0
+    assert MultiHeadClassifier(**settings, active=1).fit(np.eye(40), Y).networks_[0].head.slack == 0
+    assert "slack" not in caplog.text
 
 
 def test_sampling_has_short_blocks_unless_told_otherwise(rng):

@@ -13,6 +13,7 @@ from longtail.audit.box import Box
 from longtail.audit.finding import ARGMAXABLE, UNARGMAXABLE, UNDETERMINED, Audit
 from longtail.audit.label_sets import LabelSets
 from longtail.audit.trees import audit_tree
+from longtail.audit.width import Truncation, Width, truncation_needed, width_needed
 from longtail.data import Corpus
 from longtail.errors import InvalidInput
 from longtail.estimator import Estimator, OutputLayer, Rule
@@ -38,6 +39,10 @@ class CorpusAudit:
         Label sets, and rows, with labels that the model does not know. They are not audited.
     ranks : tuple of pairs
         Ranks, ascending, and the audit of the layer cut down to each.
+    width : Width or None
+        What is proved about the width of any layer that reaches these sets, if that was asked.
+    truncation : Truncation or None
+        Down to which rank the layer can be cut, if that was asked.
     """
 
     found: Audit
@@ -45,6 +50,8 @@ class CorpusAudit:
     unknown_sets: int
     unknown_rows: int
     ranks: tuple[tuple[int, Audit], ...] = ()
+    width: Width | None = None
+    truncation: Truncation | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values, with every set that no input gets."""
@@ -53,11 +60,14 @@ class CorpusAudit:
             "rows_with_unknown_labels": self.unknown_rows,
             "label_sets_with_unknown_labels": self.unknown_sets,
             "ranks": [{"rank": rank, **cut.to_dict(self.label_names, 0)} for rank, cut in self.ranks],
+            "width": None if self.width is None else self.width.to_dict(),
+            "truncation": None if self.truncation is None else self.truncation.to_dict(),
         }
 
     def for_card(self) -> dict[str, Any]:
         """The section ``audit`` of a model's card, with a few examples; the caller adds `data` and `at`."""
         facts = self.found.to_dict(self.label_names, _EXAMPLES)
+        del facts["remedies"]
         for example in facts["examples"]:
             example["labels"] = example["labels"][:_LABELS_OF_AN_EXAMPLE]
             for name in ("conflict", "weights", "residual"):
@@ -121,6 +131,7 @@ def audit_corpus(
     rule: Rule | None = None,
     limit: int | None = 1000,
     ranks: Sequence[int] = (),
+    widths: bool = False,
     exact_radii: bool = False,
     box: float = 1.0,
     seen: Any = None,
@@ -143,20 +154,22 @@ def audit_corpus(
         Maximum number of distinct label sets to audit; a random sample if there are more.
     ranks : sequence of int
         Also audit the layer cut down to these ranks.
+    widths : bool
+        Also search for the width that the sets need: of any layer without a bias, and of this layer cut down.
     exact_radii, box, seen, n_jobs, random_state
         As for `audit`.
 
     Raises
     ------
     InvalidInput
-        With the code ``needs_linear_layer`` and the name of the argument if `rule`, `ranks` or `exact_radii` is given
-        for a label tree; if a rank is too large, or no row has only labels that the model knows.
+        With the code ``needs_linear_layer`` and the name of the argument if `rule`, `ranks`, `widths` or
+        `exact_radii` is given for a label tree; if a rank is too large, or no row has only labels that the model knows.
     """
     sets, unknown = _label_sets(corpus, label_names, limit, random_state)
     if isinstance(model, OutputLayer):
         layer = model
     elif model.scores_along_trees:
-        for name, given in (("ranks", ranks), ("exact_radii", exact_radii), ("rule", rule)):
+        for name, given in (("ranks", ranks), ("widths", widths), ("exact_radii", exact_radii), ("rule", rule)):
             if given:
                 raise InvalidInput(
                     f"{name} needs a linear layer; a label tree has none", code="needs_linear_layer", name=name
@@ -183,7 +196,12 @@ def audit_corpus(
             boxes: dict[str, Any] = {name: each.seen_through(directions) for name, each in whole.items()}
             with stage(f"rank {rank}"):
                 cuts.append((rank, audit(replace(layer, weights=truncations(rank)), sets, **boxes, **options)))
-    return CorpusAudit(found, label_names, *unknown, tuple(cuts))
+    needed: dict[str, Any] = {}
+    if widths:
+        with stage("the width that is needed"):
+            needed["truncation"] = truncation_needed(layer, sets, n_jobs)
+            needed["width"] = width_needed(sets) if layer.rule == "predict" else None
+    return CorpusAudit(found, label_names, *unknown, tuple(cuts), **needed)
 
 
 def _label_sets(

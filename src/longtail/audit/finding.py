@@ -11,6 +11,7 @@ import numpy as np
 from longtail.arrays import Array
 from longtail.audit.box import Box
 from longtail.audit.conflicts import describe_conflict
+from longtail.audit.cure import Remedy, lines_of, remedies
 from longtail.audit.label_sets import LabelSets
 from longtail.audit.proofs import (
     certificate_exactly,
@@ -261,6 +262,18 @@ class Audit:
         sure = not exact and (layer.at_least is not None or certificate_is_sure(*proof))
         return sure or certificate_exactly(*proof) is not None
 
+    def remedies(self, fed_by: int | None = None) -> tuple[Remedy, ...]:
+        """What would help with the sets that no input gets; nothing if there are none, or the model is a label tree.
+
+        Parameters
+        ----------
+        fed_by : int or None
+            The number of features of which the inputs of the layer are a projection, if the layer does not know it.
+        """
+        if self.layer is None or not self.count(UNARGMAXABLE):
+            return ()
+        return remedies(self.layer, int(np.diff(self.sets.members.indptr).max(initial=0)), fed_by)
+
     def examples(self, label_names: Sequence[str], most: int) -> list[dict[str, Any]]:
         """Sets that no input gets, shortest proofs first: their labels, and the labels that conflict."""
         found = [(len(proof.labels), place) for place, proof in enumerate(self.certificates) if proof is not None]
@@ -319,6 +332,7 @@ class Audit:
             "largest_residual": max(residuals, default=None),
             "methods": dict(zip(methods.tolist(), counts.tolist(), strict=True)),
             "reasons": list(self.reasons),
+            "remedies": [remedy.to_dict() for remedy in self.remedies()],
             "examples": [] if label_names is None else self.examples(label_names, most),
         }
 
@@ -338,4 +352,5 @@ class Audit:
             smallest, median = facts["smallest_radius_seen"], facts["median_radius_seen"]
             lines.append(f"  radius in the range of the data: smallest {smallest:.3g}, median {median:.3g}{bound}")
         lines.append("  decided by: " + ", ".join(f"{name} {count:,}" for name, count in facts["methods"].items()))
+        lines += [f"  would help: {line}" for line in lines_of(self.remedies())]
         return "\n".join(lines)

@@ -182,7 +182,7 @@ def certificate_exactly(layer: OutputLayer, members: Array, labels: Array, weigh
         left = sum((weight * row[-1] for weight, row in zip(given, rows, strict=True)), Fraction(0))
         rows.append([Fraction(0)] * (len(rows[0]) - 1) + [Fraction(1)])
         given.append(max(Fraction(0), -left))
-    solution = _solve_null(rows, given)
+    solution = solve_null(rows, given)
     if solution is None or min(solution) < 0:
         return None
     solution = solution[: len(labels)]
@@ -210,7 +210,7 @@ def _exact_row(layer: OutputLayer, label: int, wanted: bool) -> list[Fraction]:
     return row if wanted else [-value for value in row]
 
 
-def _solve_null(rows: list[list[Fraction]], given: list[Fraction]) -> list[Fraction] | None:
+def solve_null(rows: list[list[Fraction]], given: list[Fraction]) -> list[Fraction] | None:
     """Weights that make the rows cancel: free weights as given, the others by elimination; None if only zeros do."""
     width = len(rows)
     equations = [whole_numbers(column) for column in zip(*rows, strict=True)]

@@ -7,7 +7,7 @@ coordinate too, of either sign. Rows are scaled to length 1.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import sparse
@@ -45,7 +45,7 @@ class System:
         """Build the system of a layer; raises `NotEnoughMemory` if it does not fit."""
         check_memory({"weights and their system": 24 * layer.n_labels * layer.n_inputs})
         if sparse.issparse(layer.weights):
-            layer = OutputLayer(layer.weights.toarray(), layer.offsets, layer.rule, layer.description, layer.at_least)
+            layer = replace(layer, weights=layer.weights.toarray())
         rows, lengths = unit_rows(layer)
         empty = lengths == 0
         labels = np.flatnonzero(~empty)

@@ -27,6 +27,8 @@ _BY_VALUE: dict[str, dict[str, tuple[str, ...]]] = {
 _OF_GROUPS = ("width", "epochs", "batch_size", "learning_rate", "dropout")
 # What networks whose encoder is trained do not have: their texts have no vectors to keep, and no layers of their own.
 _NOT_TUNED = ("encoder_cache", "width", "dropout")
+# Parameters that only some heads of networks have. The head of a network is a cascade unless another is chosen.
+_OF_HEADS = {"head_width": ("bottleneck", "cascade"), "active": ("dft",), "slack": ("dft",)}
 
 
 def _of(*learners: str) -> Any:
@@ -102,6 +104,9 @@ class LearnerOptions:
     margin: float | None = _of(NETWORK)
     sparse_gradients: bool | None = _of(NETWORK)
     width: int | None = _of(NETWORK)
+    head_width: int | None = _of(NETWORK)
+    active: int | None = _of(NETWORK)
+    slack: int | None = _of(NETWORK)
     epochs: int | None = _of(NETWORK)
     batch_size: int | None = _of(NETWORK)
     learning_rate: float | None = _of(NETWORK)
@@ -143,6 +148,7 @@ class LearnerOptions:
             raise InvalidInput(message, code="conflicting_parameters", name="missing")
         self._check_race(spell)
         self._check_encoder(spell)
+        self._check_head(spell)
         if self.density is not None and self.prune is not None:
             message = f"{spell('density')} and {spell('prune')} exclude each other"
             raise InvalidInput(message, code="conflicting_parameters", name="density")
@@ -193,6 +199,12 @@ class LearnerOptions:
             raise InvalidInput(f"{spell('patience')} is {self.patience!r}; expected a number of seconds above 0")
         if not _SEED.accepts(self.random_state):
             raise InvalidInput(f"{spell('random_state')} is {self.random_state!r}; expected {_SEED.describe()}")
+
+    def _check_head(self, spell: Callable[[str], str]) -> None:
+        for name, heads in _OF_HEADS.items():
+            if getattr(self, name) is not None and (self.head or "cascade") not in heads:
+                message = f"{spell(name)} needs {spell('head')} {' or '.join(heads)}"
+                raise InvalidInput(message, code="conflicting_parameters", name=name)
 
     def _check_encoder(self, spell: Callable[[str], str]) -> None:
         if self.encoder_cache is not None and self.encoder is None:

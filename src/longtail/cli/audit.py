@@ -78,6 +78,11 @@ class AuditOptions:
     ranks: tuple[int, ...] | None = option(
         parse=_ranks, metavar="D,D,...", help="Also audit the layer truncated to these ranks."
     )
+    widths: bool = option(
+        is_flag=True,
+        default=False,
+        help="Also search for the width that the label sets need, with proofs: of this layer and of any layer.",
+    )
     exact_radii: bool = option(is_flag=True, default=False, help="Compute the exact radius of every set; slower.")
     box: float = option(
         type=FiniteRange(min=0, min_open=True),
@@ -187,6 +192,7 @@ def command(
             rule=options.rule,
             limit=options.limit,
             ranks=options.ranks or (),
+            widths=options.widths,
             exact_radii=options.exact_radii,
             box=options.box,
             seen=seen,
@@ -317,6 +323,10 @@ def _show(audited: CorpusAudit, examples: int) -> None:
     show(simple_table(columns, audited.verdict_rows(), right=columns[1:]))
     _show_radii(found)
     _show_examples(found, names, examples)
+    needed = [each.to_text() for each in (audited.truncation, audited.width) if each is not None]
+    if needed:
+        click.echo("\n" + "\n".join(needed))
+    _show_remedies(found)
     if audited.ranks:
         click.echo()
         columns = ["rank", "no input gets", "not known", "smallest radius"]
@@ -356,6 +366,16 @@ def _write_report(terminal: Terminal, path: str, found: CorpusAudit, model: str,
     with output(path) as write:
         write(page.encode("utf-8"))
     terminal.say(f"wrote {path}; open it in a browser")
+
+
+def _show_remedies(found: Audit) -> None:
+    from longtail.audit import lines_of
+
+    lines = lines_of(found.remedies())
+    if lines:
+        click.echo("\nWhat would help:")
+    for line in lines:
+        click.echo(f"- {line}")
 
 
 def _draw(terminal: Terminal, path: str, found: CorpusAudit) -> None:

@@ -170,6 +170,24 @@ class LearnerFlags:
         default=False,
         help="With --head cascade or sampling: compute gradients only for labels in use; faster for very many labels.",
     )
+    head_width: int | None = option(
+        section=_NETWORK,
+        type=_AT_LEAST_1,
+        help="Width of the layer before the labels with --head bottleneck, or of the queries of --head cascade.  "
+        "[default: 100; cascade: none]",
+    )
+    active: int | None = option(
+        section=_NETWORK,
+        type=_AT_LEAST_1,
+        metavar="K",
+        help="With --head dft: every set of up to K labels can be predicted.  [default: the most labels of a row]",
+    )
+    slack: int | None = option(
+        section=_NETWORK,
+        type=click.IntRange(min=0),
+        help="With --head dft: number of trained columns beside the fixed ones.  [default: 16 if rounding errors would "
+        "hide label sets, else 0]",
+    )
     width: int | None = option(section=_NETWORK, type=_AT_LEAST_1, help="Width of the hidden layer.  [default: 512]")
     epochs: int | None = option(
         section=_NETWORK, type=_AT_LEAST_1, help="Number of epochs.  [default: 20; with --fine-tune: 4]"

@@ -50,6 +50,8 @@ class OutputLayer:
         label. None means there is no rule for ties: an input with tied scores gets no label set.
     label_names : tuple of str or None
         The name of each label, if known.
+    fed_by : int or None
+        The number of features of which the inputs are a linear projection; None if there is none, or it is not known.
     """
 
     weights: Any
@@ -58,6 +60,7 @@ class OutputLayer:
     description: str
     at_least: bool | None = False
     label_names: tuple[str, ...] | None = None
+    fed_by: int | None = None
 
     @classmethod
     def of(

@@ -12,6 +12,7 @@ import torch
 from scipy import sparse
 
 from longtail.arrays import Array
+from longtail.audit import slack_needed
 from longtail.errors import InvalidInput, ModelFormatError
 from longtail.estimator import OutputLayer, Rule
 from longtail.labels import kept_labels, label_order, plan_heads
@@ -91,8 +92,9 @@ class MultiHeadClassifier(NeuralModel):
     active : int or None
         Size of the label sets that dft can always predict, less than half of the labels; None is the largest of a
         training row, if that is possible.
-    slack : int
-        Number of free columns of dft.
+    slack : int or None
+        Number of free columns of dft. None is 0 if 32-bit floats resolve sets of `active` labels, and else 16; see
+        `longtail.audit.slack_needed`.
     task : {"multi-label", "single-label"}
     trim : float
         Share of the labels to leave out, the rarest first; they are never predicted.
@@ -119,6 +121,8 @@ class MultiHeadClassifier(NeuralModel):
         Labels that can be predicted: those with a training row that were not trimmed.
     radices_ : tuple of int
         Lengths of the heads; empty for heads without codes.
+    active_, slack_ : int
+        Of dft: the size of the label sets that it can always predict, and its number of free columns.
 
     Examples
     --------
@@ -150,7 +154,7 @@ class MultiHeadClassifier(NeuralModel):
         "margin": Number(low=0, high=3.14, optional=True),
         "sparse_gradients": Choice((True, False)),
         "active": Number(low=1, high=2**31, whole=True, optional=True),
-        "slack": Number(low=0, high=2**20, whole=True),
+        "slack": Number(low=0, high=2**20, whole=True, optional=True),
         "task": Choice(("multi-label", "single-label")),
         "trim": Number(low=0, high=0.99),
         "weighting": Choice((None, "loss")),
@@ -166,6 +170,7 @@ class MultiHeadClassifier(NeuralModel):
     pretrained_: TrainedEncoder | None = None
     radices_: tuple[int, ...]
     active_: int
+    slack_: int
 
     def __init__(
         self,
@@ -189,7 +194,7 @@ class MultiHeadClassifier(NeuralModel):
         margin: float | None = None,
         sparse_gradients: bool = False,
         active: int | None = None,
-        slack: int = 0,
+        slack: int | None = None,
         task: str = "multi-label",
         trim: float = 0.0,
         weighting: str | None = None,
@@ -267,6 +272,7 @@ class MultiHeadClassifier(NeuralModel):
             self.pretrained_ = TrainedEncoder.at(EncoderPlace.of(self.encoder_folder))
         self.radices_ = self._planned(len(self.labels_))
         self.active_ = self._largest_sets(int(per_row.max()))
+        self.slack_ = self._free_columns()
         self.networks_, self.histories_ = [], []
         rows = self._rows(X)
         batch_size = self.batch_size or rows_of_a_step(X.shape[0], _ROWS_OF_A_STEP)
@@ -332,7 +338,8 @@ class MultiHeadClassifier(NeuralModel):
                 f"the head {self.head!r} {how}, so there is no single linear layer to audit; "
                 f"the heads 'one-hot', 'sampling', 'bottleneck' and 'dft' have one (--head)"
             )
-        return super()._output_layer(rule)
+        layer = super()._output_layer(rule)
+        return replace(layer, fed_by=self.width) if self.head in ("bottleneck", "dft") else layer
 
     @property
     def scores_are_probabilities(self) -> bool:
@@ -367,6 +374,20 @@ class MultiHeadClassifier(NeuralModel):
             )
             return most
         return self.active or occurring
+
+    def _free_columns(self) -> int:
+        """The number of free columns of dft: as given, or enough for 32-bit floats."""
+        k = min(self.active_, (len(self.labels_) - 1) // 2)
+        if self.head != "dft" or self.slack is not None or k < 1:
+            return self.slack or 0
+        found = slack_needed(len(self.labels_), k)
+        if found:
+            _log.info(
+                "the dft head gets %d slack columns: 32-bit floats do not resolve all sets of %d of %s labels by sines "
+                "and cosines alone",
+                *(found, k, f"{len(self.labels_):,}"),
+            )
+        return found
 
     def _is_ordered(self) -> bool:
         return self.order != "given" and self.head in (*_CODED, "dft")
@@ -426,7 +447,9 @@ class MultiHeadClassifier(NeuralModel):
             return Bottleneck(*sizes, self.head_width or 100, **common)
         if self.head == "dft":
             order = None if position is None else torch.from_numpy(position)
-            return DFT(*sizes, min(self.active_, (len(self.labels_) - 1) // 2), slack=self.slack, order=order, **common)
+            return DFT(
+                *sizes, min(self.active_, (len(self.labels_) - 1) // 2), slack=self.slack_, order=order, **common
+            )
         return OneHot(*sizes, **common)
 
     def _table_sizes(self) -> list[int]:
@@ -443,8 +466,8 @@ class MultiHeadClassifier(NeuralModel):
         elif self.head == "bottleneck":
             sizes += [(self.head_width or 100) * features, (self.head_width or 100) * n_labels]
         elif self.head == "dft":
-            columns = 2 * min(self.active_, (n_labels - 1) // 2) + 1 + self.slack
-            sizes += [self.slack * n_labels, columns * features]
+            columns = 2 * min(self.active_, (n_labels - 1) // 2) + 1 + self.slack_
+            sizes += [self.slack_ * n_labels, columns * features]
         else:
             sizes.append(n_labels * features)
         return sizes
@@ -460,6 +483,7 @@ class MultiHeadClassifier(NeuralModel):
                 "radices": list(self.radices_),
                 "encoder": self.encoder_,
                 "active": self.active_,
+                "slack": self.slack_,
                 "n_networks": len(self.networks_),
                 **({} if self.pretrained_ is None else self.pretrained_.place.facts()),
             },
@@ -476,6 +500,8 @@ class MultiHeadClassifier(NeuralModel):
             raise ModelFormatError(f"{state.kind}: the lengths of heads are {radices[:8]!r}")
         model.radices_ = tuple(radices)
         model.active_ = state.size("active", least=1)
+        # Models of earlier versions have no such fact; their parameter is a number.
+        model.slack_ = state.size("slack") if "slack" in state.facts else model.slack or 0
         model.histories_ = []
         model.pretrained_ = None
         if model.encoder_ == PRETRAINED:

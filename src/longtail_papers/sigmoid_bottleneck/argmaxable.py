@@ -8,9 +8,12 @@ from itertools import chain
 from longtail.audit import require_highspy, share_argmaxable
 from longtail.pictures import Line, Panel, Picture
 from longtail_papers.common import Column, Context, Experiment, Section, Table
+from longtail_papers.sigmoid_bottleneck import radii, random_layers
 from longtail_papers.sigmoid_bottleneck.checks import Proofs
 from longtail_papers.sigmoid_bottleneck.layers import fourier_layers, truncated_ridge
-from longtail_papers.sigmoid_bottleneck.radii import radii
+from longtail_papers.sigmoid_bottleneck.plane import small_layers
+from longtail_papers.sigmoid_bottleneck.sizes import parameters
+from longtail_papers.sigmoid_bottleneck.widths import widths
 
 _LABELS = 1000
 _TABLED = (1, 10, 50, 100, 200, 300, 400, 450, 475, 500, 525, 550, 600, 700, 1000)
@@ -46,7 +49,9 @@ def audits(context: Context) -> Iterator[Section]:
     return chain(
         truncated_ridge(context.benchmarks, proofs, quick=context.quick),
         fourier_layers(context.benchmarks, proofs, quick=context.quick),
-        radii(proofs, quick=context.quick),
+        widths(context),
+        radii.radii(context, proofs),
+        random_layers.random_layers(context, proofs),
         proofs.section(),
     )
 
@@ -63,5 +68,6 @@ EXPERIMENT = Experiment(
     ),
     data_sets=("bibtex", "delicious"),
     quick_data_sets=("bibtex",),
-    sections=(counts, audits),
+    sections=(counts, small_layers, parameters, audits),
+    parts={"radii": radii.measured, "widths": widths, "layers": random_layers.measured},
 )

@@ -22,21 +22,11 @@ class Proofs:
 
     def add(self, name: str, audit: Audit) -> None:
         """Check the proofs of an audit again, using only the weights."""
-        stands = audit.recheck()
-        left = np.flatnonzero(audit.verdicts == UNDETERMINED)
-        bounds = [largest_radius(audit, int(place), PAPER_UNITS) for place in left]
-        decided = audit.verdicts != UNDETERMINED
-        self._rows.append(
-            (
-                name,
-                len(audit),
-                audit.count(ARGMAXABLE),
-                audit.count(UNARGMAXABLE),
-                int(np.count_nonzero(decided & ~stands)),
-                len(left),
-                max(bounds, default=None),
-            )
-        )
+        self.note(tuple(proof_row(name, audit)))
+
+    def note(self, row: tuple[Cell, ...]) -> None:
+        """Take a row of an earlier check."""
+        self._rows.append(row)
 
     def section(self) -> Iterator[Section]:
         """One row for each audit so far."""
@@ -57,6 +47,18 @@ class Proofs:
             + f"The bound is above the target of {RESOLUTION:g} in {above or 'no'} parts."
         )
         yield Section("Proofs", text, [Table("Verdicts and their proofs", columns, self._rows)])
+
+
+def proof_row(name: str, audit: Audit) -> list[Cell]:
+    """Check the proofs of an audit again, using only the weights: the cells of a row."""
+    stands = audit.recheck()
+    left = np.flatnonzero(audit.verdicts == UNDETERMINED)
+    bounds = [largest_radius(audit, int(place), PAPER_UNITS) for place in left]
+    decided = audit.verdicts != UNDETERMINED
+    return [
+        *(name, len(audit), audit.count(ARGMAXABLE), audit.count(UNARGMAXABLE)),
+        *(int(np.count_nonzero(decided & ~stands)), len(left), max(bounds, default=None)),
+    ]
 
 
 def largest_radius(audit: Audit, place: int, half_width: float = 1.0) -> float:

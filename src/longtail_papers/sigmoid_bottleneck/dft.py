@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from longtail.progress import task
 from longtail_papers.common import Column, Context, Experiment, Records, Section, Table, load_benchmarks
 from longtail_papers.sigmoid_bottleneck.dft_findings import Findings
 from longtail_papers.sigmoid_bottleneck.dft_runs import HEADS, METRIC_K, Plan, Run, Split, chosen_rate, measured
+from longtail_papers.sigmoid_bottleneck.dft_steps import Steps, steps
 
 _WIDTHS = (5, 10, 20, 50, 100, 200)
 _LEARNING_RATES = (3e-3, 1e-2, 3e-2)
@@ -79,6 +81,10 @@ def _claims(found: list[Findings]) -> Section:
     return Section("What the paper says, and what was found", text, [Table("Claims", columns, rows)])
 
 
+def _record(**fields: Any) -> Run | Steps:
+    return Steps(**fields) if "faster" in fields else Run(**fields)
+
+
 EXPERIMENT = Experiment(
     name="dft",
     module=__name__,
@@ -98,7 +104,8 @@ EXPERIMENT = Experiment(
     ),
     data_sets=tuple(_PLANS),
     quick_data_sets=("bibtex",),
-    sections=(measurements,),
-    parts={name: partial(findings_on, name) for name in reversed(_PLANS)},
-    record=Run,
+    sections=(steps, measurements),
+    # Steps are timed while nothing else runs.
+    parts={**{name: partial(findings_on, name) for name in reversed(_PLANS)}, "steps": None},
+    record=_record,
 )

@@ -19,7 +19,7 @@ from longtail.ridge import Ridge
 from longtail_papers.common import Benchmark, Cell, Column, Section, Table, tracked
 from longtail_papers.sigmoid_bottleneck.checks import PAPER_UNITS, Proofs
 
-_ALPHA = 30.0
+ALPHA = 30.0
 _SETS = 100
 _QUICK_SETS = 20
 # Percent of 100 random test label sets that are unargmaxable at scores above 0, by rank.
@@ -54,7 +54,7 @@ def truncated_ridge(benchmarks: list[Benchmark], proofs: Proofs, *, quick: bool)
     )
     for benchmark in benchmarks:
         train, _ = benchmark.features("as published")
-        layer = Ridge(_ALPHA).fit(train, benchmark.train.labels).output_layer()
+        layer = Ridge(ALPHA).fit(train, benchmark.train.labels).output_layer()
         sets = sampled_sets(benchmark, quick)
         earlier = EARLIER_UNARGMAXABLE[benchmark.name]
         ranks = [rank for rank in earlier if not quick or rank <= 40]
@@ -83,7 +83,7 @@ def truncated_ridge(benchmarks: list[Benchmark], proofs: Proofs, *, quick: bool)
         panels.append(Panel(benchmark.title, "rank", "unargmaxable, percent of label sets", lines, log_x=True))
         yield Section(
             "Real label sets and narrow layers",
-            f"In place of figure 5a. Ridge (alpha {_ALPHA:g}, no intercept) is truncated to the nearest matrix of rank "
+            f"In place of figure 5a. Ridge (alpha {ALPHA:g}, no intercept) is truncated to the nearest matrix of rank "
             f"d, and the label sets of {sets.shape[0]} random test rows are audited. If labels are given at scores "
             "above 0, as in the paper's layers, most sets of real rows are out of reach of narrow layers. At ridge's "
             "own rule, which gives labels that score at least 0.5, far fewer are: the 0.5 acts as a bias that turns "

@@ -8,7 +8,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from torch import Tensor
+from torch import Tensor, nn
 
 from longtail.audit import ARGMAXABLE, audit, dft_matrix, dft_product
 from longtail.errors import InvalidInput
@@ -140,3 +140,73 @@ def test_a_loaded_order_of_labels_counts_in_either_form(form: str) -> None:
     loaded.load_state_dict(saved.state_dict())
     features = torch.tensor([[0.5, -1.0], [2.0, 0.25]])
     torch.testing.assert_close(loaded.logits(features), saved.logits(features))
+
+
+def small_sets(n: int, k: int) -> np.ndarray:
+    members = [chosen for size in range(k + 1) for chosen in combinations(range(n), size)]
+    sets = np.zeros((len(members), n), dtype=np.int8)
+    for row, chosen in enumerate(members):
+        sets[row, list(chosen)] = 1
+    return sets
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_a_head_like_a_linear_layer_reaches_all_sets_of_up_to_k_labels(bias: bool, dtype: torch.dtype) -> None:
+    torch.manual_seed(0)
+    linear = nn.Linear(6, 11, bias=bias, dtype=dtype)
+    sets = small_sets(11, 2)
+    before = linear.weight.double().detach().numpy(), linear.bias.double().detach().numpy() if bias else None
+    assert (audit(before[0], sets, before[1]).verdicts != ARGMAXABLE).any()
+    head = DFT.like(linear, k=2)
+    assert (head.n_features, head.n_labels) == (6, 11)
+    assert {parameter.dtype for parameter in head.parameters()} == {dtype}
+    assert (audit(*_both(head)).verdicts == ARGMAXABLE).all()
+    found = head.probabilities(torch.randn(3, 6, dtype=dtype)).float()
+    torch.testing.assert_close(found, torch.full((3, 11), 2 / 11), rtol=0.02, atol=0)
+
+
+def _both(head: DFT) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    weights, offsets = head.output_layer()
+    return weights, small_sets(head.n_labels, head.k), offsets
+
+
+def test_a_trained_projection_passes_the_guarantee_on_to_the_features_if_there_are_enough_of_them() -> None:
+    """A random projection stands for a trained one. The features of the last layer are then the inputs."""
+    torch.manual_seed(0)
+    sets = small_sets(9, 2)
+    reached = []
+    for n_features in (3, 5):
+        head = DFT.like(nn.Linear(n_features, 9), k=2)
+        fixed, _ = head.output_layer()
+        projection = torch.randn(5, n_features, dtype=torch.float64).numpy()
+        reached.append(audit(fixed @ projection, sets).count(ARGMAXABLE))
+    assert reached[0] < len(sets) == reached[1]
+
+
+def test_too_few_features_are_told(caplog: pytest.LogCaptureFixture) -> None:
+    DFT.like(nn.Linear(4, 9), k=2)
+    assert "needs 5 to reach all sets of 2 labels" in caplog.text
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_a_head_that_keeps_weights_gives_the_nearest_logits_and_the_same_ones_with_enough_slack(bias: bool) -> None:
+    torch.manual_seed(0)
+    linear = nn.Linear(6, 40, bias=bias, dtype=torch.float64)
+    features = torch.randn(5, 6, dtype=torch.float64)
+    wanted = linear(features).detach()
+    off = []
+    for slack in (0, 2, 4, 7, 9):
+        head = DFT.like(linear, k=3, slack=slack, keep_weights=True, order=torch.randperm(40))
+        off.append(float((head.logits(features) - wanted).norm().detach()))
+        if slack == 0:
+            fixed = torch.from_numpy(head.output_layer()[0])
+            torch.testing.assert_close(head.logits(features), wanted @ fixed @ fixed.T)
+    assert off[0] > off[1] > off[2] > 1e-3
+    assert max(off[3:]) < 1e-10
+
+
+def test_a_head_like_a_linear_layer_has_its_device_and_options() -> None:
+    head = DFT.like(nn.Linear(8, 20, device="meta"), k=3, slack=2, task="single-label", form="fft")
+    assert {parameter.device.type for parameter in head.parameters()} == {"meta"}
+    assert (head.task, head.slack, head.matrix) == ("single-label", 2, None)

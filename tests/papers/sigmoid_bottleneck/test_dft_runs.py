@@ -13,8 +13,8 @@ from scipy import sparse
 pytest.importorskip("torch")
 
 import longtail_papers
-from longtail_papers.common import Records
-from longtail_papers.sigmoid_bottleneck import dft, dft_runs
+from longtail_papers.common import Context, Records
+from longtail_papers.sigmoid_bottleneck import dft, dft_runs, dft_steps
 from longtail_papers.sigmoid_bottleneck.dft_findings import Findings, epochs_near_the_best
 from longtail_papers.sigmoid_bottleneck.dft_runs import HEADS, Plan, Run, Split, chosen_rate, measured
 
@@ -145,6 +145,17 @@ def test_the_section_tells_what_was_audited_and_trained(findings: Findings) -> N
     assert all(row["F1@5"] > 15 for row in rows)
 
 
+def test_steps_of_both_layers_are_timed_once_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    context = Context(dft.EXPERIMENT, tmp_path, quick=True)
+    found = dft_steps.measured(context, "MIMIC-III", 8)
+    assert found.ratio == found.dft / found.bottleneck > 0
+    assert 0 <= found.faster <= 9
+    monkeypatch.setattr(dft_steps, "_Clock", None)
+    assert dft_steps.measured(context, "BioASQ task A", 8) == found  # the quick version has one size
+    with pytest.raises(TypeError):
+        dft_steps.measured(context, "MIMIC-III", 9)
+
+
 @pytest.mark.slow
 def test_the_quick_version_runs_on_bibtex(tmp_path: Path, benchmark_data: Callable[[str], Path]) -> None:
     benchmark_data("bibtex")
@@ -152,7 +163,8 @@ def test_the_quick_version_runs_on_bibtex(tmp_path: Path, benchmark_data: Callab
     assert sorted(paths) == sorted(tmp_path.iterdir())
     results = json.loads((tmp_path / "dft.json").read_text(encoding="utf-8"))
     assert results["finished"]
-    claims, bibtex = results["sections"]
+    steps, claims, bibtex = results["sections"]
+    assert all(row["DFT / bottleneck"] > 0 for row in steps["tables"][0]["rows"])
     assert claims["tables"][0]["rows"][0]["measured"] == "0 unargmaxable, 0 undetermined, of 100"
     rows = bibtex["tables"][0]["rows"]
     assert [(row["head"], row["columns in all"]) for row in rows] == [

@@ -6,8 +6,9 @@ of label sets (Grivas et al., AAAI 2024).
 
 from __future__ import annotations
 
+import logging
 import math
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 import torch
@@ -20,6 +21,8 @@ from longtail.errors import InvalidInput
 from longtail.neural.heads.dense import DenseHead
 from longtail.neural.heads.head import Task, check_loaded_order, is_order
 from longtail.neural.heads.precision import wide, without_autocast
+
+_log = logging.getLogger(__name__)
 
 Form = Literal["auto", "fft", "matrix"]
 
@@ -104,6 +107,66 @@ class DFT(DenseHead):
         self.register_buffer("matrix", torch.empty(n_labels, 2 * k + 1) if in_matrix else None, persistent=False)
         self._fill_matrix()
         self._start()
+
+    @classmethod
+    def like(cls, linear: nn.Linear, k: int, slack: int = 0, *, keep_weights: bool = False, **options: Any) -> Self:
+        """A head in place of a linear layer, with its numbers of features and labels, its device and its dtype.
+
+        The fixed columns cannot take the weights of `linear`. By default, the head starts like any other one, and must
+        be trained. With ``keep_weights=True`` it starts as the head whose logits are nearest to those of `linear`: the
+        projection holds what sines and cosines, in the order of the labels, can represent of the weights, and the slack
+        columns hold the largest singular directions of the rest. With as many slack columns as `linear` has features,
+        plus one if it has a bias, the logits are the same. The guarantee is for the inputs of the fixed columns. To
+        pass on all of them, the projection needs at least ``2 * k + 1`` features; with fewer, a warning is logged.
+
+        Parameters
+        ----------
+        linear : torch.nn.Linear
+            Remains unchanged.
+        k, slack : int
+            As for the class.
+        keep_weights : bool
+        **options
+            The other parameters of the class: `task`, `label_weights`, `start`, `mean_active`, `order` and `form`.
+
+        Examples
+        --------
+        >>> head = DFT.like(nn.Linear(64, 1000), k=5, slack=16)
+        >>> head.n_features, head.n_labels, head.projection.weight.dtype
+        (64, 1000, torch.float32)
+        """
+        weight = linear.weight
+        head = cls(linear.in_features, linear.out_features, k, slack=slack, **options)
+        head = head.to(device=weight.device, dtype=weight.dtype)
+        head._fill_matrix()  # the columns that were made have 32 bits
+        if linear.in_features < 2 * k + 1:
+            _log.warning(
+                "the dft head has %d features, but needs %d to reach all sets of %d labels; give it more features or "
+                "a smaller k",
+                *(linear.in_features, 2 * k + 1, k),
+            )
+        if keep_weights:
+            head._start_near(linear)
+        return head
+
+    @torch.no_grad()
+    def _start_near(self, linear: nn.Linear) -> None:
+        """The fixed columns are orthonormal, so products with them are the nearest coefficients."""
+        wanted = linear.weight.double()
+        if isinstance(linear.bias, Tensor):
+            wanted = torch.cat([wanted, linear.bias.double()[:, None]], dim=1)
+        fixed = torch.from_numpy(self._fixed_columns()).to(wanted.device)
+        found = fixed.T @ wanted
+        if self.free is not None:
+            left, sizes, right = torch.linalg.svd(wanted - fixed @ found, full_matrices=False)
+            most = min(self.slack, len(sizes))
+            roots = sizes[:most].sqrt()
+            self.free.weight[:, :most] = (left[:, :most] * roots).to(self.free.weight.dtype)
+            rest = torch.zeros(self.slack, wanted.shape[1], dtype=wanted.dtype, device=wanted.device)
+            rest[:most] = roots[:, None] * right[:most]
+            found = torch.cat([found, rest])
+        self.projection.weight.copy_(found[:, : self.n_features])
+        self.projection.bias.copy_(found[:, -1] if isinstance(linear.bias, Tensor) else torch.zeros(len(found)))
 
     def _start(self) -> None:
         nn.init.zeros_(self.projection.weight)
