@@ -96,6 +96,11 @@ def test_too_few_features_for_the_projection_are_told(rng: np.random.Generator) 
     assert (audit(projected, PAIRS).verdicts != ARGMAXABLE).any()
 
 
+def test_a_layer_is_not_widened_beyond_what_feeds_it(rng: np.random.Generator) -> None:
+    assert "What feeds it has only 3 outputs, so widen" in by_kind(remedies(narrow(rng), 2, fed_by=3))["width"].says
+    assert "What feeds it" not in by_kind(remedies(narrow(rng), 2, fed_by=4))["width"].says
+
+
 def test_slack_is_said_to_be_needed_where_floats_hide_label_sets(rng: np.random.Generator) -> None:
     few = by_kind(remedies(OutputLayer.of(rng.normal(size=(20, 4))), 3, fed_by=64))
     many = by_kind(remedies(OutputLayer.of(rng.normal(size=(2000, 4))), 10, fed_by=64))

@@ -109,6 +109,8 @@ def _wider(n: int, d: int, fed_by: int | None, of_labels: int, today: int) -> Re
         f"{where}, for example {columns:,} instead of {d:,}, and audit again. Each of them costs {one:,} parameters. "
         f"Trained weights guarantee all label sets only with {n:,}."
     )
+    if fed_by is not None and columns > fed_by:
+        says += f" What feeds it has only {counted(fed_by, 'output')}, so widen that too."
     return Remedy("width", columns, parameters, parameters - today, columns >= n, says)
 
 

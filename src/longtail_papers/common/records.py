@@ -98,11 +98,11 @@ def about(records: Sequence[Records[Any]]) -> str:
         return ""
     names = ", ".join(f"`{each.path.name}`" for each in records)
     text = (
-        f"Trainings are recorded in {names}: an interrupted run continues where it stopped. Delete them to measure "
+        f"Measurements are recorded in {names}: an interrupted run continues where it stopped. Delete them to measure "
         "everything again."
     )
     kept = sum(each.kept for each in records)
-    return f"{text} Trainings recorded before this run: {kept}." if kept else text
+    return f"{text} Measurements recorded before this run: {kept}." if kept else text
 
 
 def _key(settings: Mapping[str, Any]) -> str:

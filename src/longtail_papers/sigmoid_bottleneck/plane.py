@@ -14,7 +14,7 @@ from longtail.pictures import Line, Panel, Picture
 from longtail_papers.common import Cell, Column, Context, Section, Table
 
 _SIDE = 1.0  # the centres of balls lie between minus and plus this number
-_DRAWN = 1.7  # the regions are drawn beyond it, so that they hold the balls
+_DRAWN = 2.0  # the regions are drawn beyond it, so that they hold the balls
 _CIRCLE = np.linspace(0, 2 * np.pi, 73)
 
 

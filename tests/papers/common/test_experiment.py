@@ -50,7 +50,7 @@ def test_the_page_says_how_many_records_are_from_before(tmp_path: Path) -> None:
     for told in (False, True):
         trial(measured, parts={"": None}).run(tmp_path, quick=True)
         text = (tmp_path / "try.md").read_text(encoding="utf-8")
-        assert ("Trainings recorded before this run: 1." in text) is told
+        assert ("Measurements recorded before this run: 1." in text) is told
 
 
 def test_the_small_version_has_its_own_records_and_data_sets(tmp_path: Path) -> None:
