@@ -153,10 +153,9 @@ class LearnerFlags:
     sampled: int | None = option(
         section=_NETWORK, type=_AT_LEAST_1, help="Blocks of labels per row with --head sampling.  [default: 1]"
     )
-    own_blocks: bool = option(
+    own_blocks: bool | None = option(
         section=_NETWORK,
         is_flag=True,
-        default=False,
         help="With --head sampling and one label per row: draw other blocks for each row, not for each batch.",
     )
     margin: float | None = option(
@@ -164,10 +163,9 @@ class LearnerFlags:
         type=FiniteRange(0, 3.14),
         help="With --head sampling and one label per row: angle by which a row's label must win, such as 0.5.",
     )
-    sparse_gradients: bool = option(
+    sparse_gradients: bool | None = option(
         section=_NETWORK,
         is_flag=True,
-        default=False,
         help="With --head cascade or sampling: compute gradients only for labels in use; faster for very many labels.",
     )
     head_width: int | None = option(
