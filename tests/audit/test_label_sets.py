@@ -62,6 +62,7 @@ def test_a_corpus_is_audited_for_its_distinct_sets_of_known_labels() -> None:
         ([["a", "e"]], "'e' is no label of the model"),
         (["a", "b"], "'a' is no label set"),
         ([1, 2], "1 is no label set"),
+        ([[[0]], [1]], r"a label set has \[0\]"),
         (2 * np.ones((1, 4)), "0 and 1"),
     ],
 )

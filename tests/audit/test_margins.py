@@ -7,6 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from longtail import memory
 from longtail.audit import (
     SLACK,
     audit,
@@ -16,7 +17,8 @@ from longtail.audit import (
     random_members,
     slack_needed,
 )
-from longtail.errors import InvalidInput
+from longtail.audit import margins as margins_module
+from longtail.errors import InvalidInput, NotEnoughMemory
 
 
 def as_sets(members: np.ndarray, n: int) -> np.ndarray:
@@ -85,3 +87,17 @@ def test_sizes_that_have_no_layer_are_refused() -> None:
         dft_margins(6, 3)
     with pytest.raises(InvalidInput, match="rows of 1 to 2 labels"):
         closed_form_inputs([[1, 2, 3]], 9, 2)
+
+
+def test_slack_for_large_sets_is_decided_by_the_first_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    original = margins_module.closed_form_inputs
+    monkeypatch.setattr(
+        margins_module, "closed_form_inputs", lambda *given: asked.append(len(given[0])) or original(*given)
+    )
+    assert slack_needed(10_000, 200) == 16
+    assert asked == [1]
+    with memory.limit(1000), pytest.raises(NotEnoughMemory):
+        slack_needed(10_000, 200)
+    with pytest.raises(InvalidInput, match="more than 2k labels"):
+        slack_needed(10, 5)

@@ -71,3 +71,10 @@ def test_counts_of_any_size_are_told() -> None:
     assert "10^90" in found.says()
     with pytest.raises(InvalidInput, match="most"):
         audit_sizes(np.eye(2), 0)
+
+
+def test_sizes_that_no_set_has_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="least is 4, but the layer has only 3 labels"):
+        audit_sizes(np.eye(3), 5, least=4)
+    with pytest.raises(InvalidInput, match="most"):
+        find_safe_size(np.eye(3), 0)

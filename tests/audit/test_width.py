@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from longtail import memory
 from longtail.audit import (
     ARGMAXABLE,
     UNARGMAXABLE,
@@ -23,7 +24,7 @@ from longtail.audit import (
 )
 from longtail.audit.fitting import fit_layer
 from longtail.audit.shattering import count_patterns, narrowest
-from longtail.errors import InvalidInput
+from longtail.errors import InvalidInput, NotEnoughMemory
 
 
 def all_sets(n: int, k: int) -> np.ndarray:
@@ -138,3 +139,16 @@ def test_a_layer_that_never_fails_can_be_cut_to_rank_one() -> None:
 def test_no_label_sets_are_refused() -> None:
     with pytest.raises(InvalidInput, match="no label sets"):
         width_needed(np.zeros((0, 4)))
+
+
+def test_many_labels_need_no_square_matrix() -> None:
+    """An identity for 200,000 labels would take 300 GB."""
+    sets = sparse.csr_array((np.ones(2), [3, 150_000], [0, 1, 2]), shape=(2, 200_000))
+    found = width_needed(sets, search=False)
+    assert (found.upper, found.weights.shape) == (3, (200_000, 3))
+    assert found.recheck(sets)
+
+
+def test_sets_that_do_not_fit_are_refused_before_they_are_made_dense() -> None:
+    with memory.limit(100), pytest.raises(NotEnoughMemory, match="label sets, made dense"):
+        width_needed(np.eye(20))

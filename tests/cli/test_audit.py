@@ -332,6 +332,7 @@ def test_rows_of_weights_can_be_named(longtail: Callable, plane: list[str]) -> N
             ["audit", "--weights", "plane.npy", "--labels", "sets.jsonl", "--picture", "a.jpg"],
             "pictures are written as .png, not as a.jpg",
         ),
+        (["audit", "--weights", "plane.npy", "--widths"], "--widths needs DATA"),
         (["audit", "absent", "absent.jsonl", "--picture", "none/a.png"], "cannot write none/a.png: there is no folder"),
         (["audit", "absent", "absent.jsonl", "--picture", "folder.png"], "folder.png is a folder"),
     ],

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -255,3 +256,19 @@ def test_trainings_of_a_tagger_without_held_out_rows_keep_checkpoints_of_their_o
         again = Tagger(estimator=kept).fit_corpus(corpus, holdout=holdout)
         np.testing.assert_array_equal(again.predict_topk(X)[1], expected.predict_topk(X)[1])
     assert {path.name for path in tmp_path.iterdir()} >= {"kept-0", "kept-rest-0", "kept-part1-0", "kept-rest-part1-0"}
+
+
+@pytest.mark.parametrize(
+    ("head", "options"),
+    [
+        ("one-hot", {"loss": "stages"}),
+        ("one-hot", {"sparse_gradients": True}),
+        ("kronecker", {"loss": "binary"}),
+        ("dft", {"margin": 0.5}),
+        ("sampling", {"own_blocks": True}),
+    ],
+)
+def test_a_saved_model_cannot_have_options_of_another_head(head: str, options: dict[str, Any], rng) -> None:
+    state = MultiHeadClassifier(head, **QUICK).fit(*planted(rng)).to_state()
+    with pytest.raises(ModelFormatError, match="which needs"):
+        MultiHeadClassifier.from_state(replace(state, params={**state.params, **options}))

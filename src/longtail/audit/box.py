@@ -39,7 +39,7 @@ class Box:
     @classmethod
     def cube(cls, half_width: float, n_features: int) -> Box:
         """Every feature from minus to plus `half_width`."""
-        if not 0 < half_width < 1e100:
+        if not isinstance(half_width, int | float | np.number) or not 0 < half_width < 1e100:
             raise InvalidInput(f"box is {half_width!r}; expected a positive number")
         high = np.full(n_features, float(half_width))
         return cls(-high, high)

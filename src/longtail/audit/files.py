@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import os
 
 import numpy as np
 
 from longtail.arrays import Array
 from longtail.data import read_header
-from longtail.errors import DataFormatError
+from longtail.errors import DataFormatError, InvalidInput
 from longtail.estimator import OutputLayer, Rule
 from longtail.memory import MemoryPlan
 
@@ -42,6 +43,8 @@ def read_layer(
         turned = offsets.shape == (matrix.shape[1],)
         hint = f"; if the weights, of shape {matrix.shape}, are the wrong way round, save W.T" if turned else ""
         raise DataFormatError(bias, None, f"shape {offsets.shape}; expected {len(matrix)} numbers{hint}")
+    if not math.isfinite(threshold):
+        raise InvalidInput(f"threshold is {threshold!r}; expected a finite number")
     description = f"its score is above {threshold:g}" if rule == "predict" else "its score is among the highest"
     return OutputLayer(matrix, offsets - threshold if rule == "predict" else offsets, rule, description)
 

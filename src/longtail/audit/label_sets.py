@@ -118,7 +118,13 @@ def of_ids(rows: Iterable[Iterable[int]], n_labels: int) -> LabelSets:
 def _listed(row: Any) -> list[Any]:
     if isinstance(row, str) or not isinstance(row, Iterable):
         raise InvalidInput(f"{row!r} is no label set; expected a list of labels for each set")
-    return row.tolist() if isinstance(row, np.ndarray) else list(row)
+    labels = row.tolist() if isinstance(row, np.ndarray) else list(row)
+    wrong = [label for label in labels if isinstance(label, Iterable) and not isinstance(label, str)]
+    if wrong:
+        raise InvalidInput(
+            f"a label set has {wrong[0]!r:.100}; expected a label id, a name, or a 0 or 1 for each label"
+        )
+    return labels
 
 
 def _is_matrix(rows: Sequence[Sequence[Any]], n_labels: int) -> bool:

@@ -13,6 +13,7 @@ import numpy as np
 from longtail.arrays import Array
 from longtail.audit.dft import dft_matrix
 from longtail.errors import InvalidInput
+from longtail.estimator import check_memory
 from longtail.validation import check_whole
 
 _SAMPLES = 32
@@ -67,6 +68,7 @@ def closed_form_inputs(labels: Any, n: int, k: int) -> Inputs:
     active = np.asarray(labels)
     if active.ndim != 2 or not 1 <= active.shape[1] <= k:
         raise InvalidInput(f"labels has shape {active.shape}; expected rows of 1 to {k} labels")
+    check_memory({"sines": 8 * 30 * k**2, "columns": 8 * 8 * k**2})
     small = dft_matrix(2 * k + 1, k)
     places = np.arange(2 * k + 1) * (n / (2 * k + 1))
     x = np.empty((len(active), 2 * k + 1))
@@ -133,10 +135,14 @@ def dft_margins(n: int, k: int, samples: int = _SAMPLES, random_state: int = 0) 
     True
     """
     check_whole("samples", samples, 1)
+    _check_sizes(n, k)
+    return closed_form_inputs(random_members(n, k, samples, random_state), n, k).margins
+
+
+def _check_sizes(n: int, k: int) -> None:
     check_whole("k", k, 1)
     if n <= 2 * k:
         raise InvalidInput(f"{n} labels for k = {k}; sines and cosines up to frequency k need more than 2k labels")
-    return closed_form_inputs(random_members(n, k, samples, random_state), n, k).margins
 
 
 def slack_needed(n: int, k: int, dtype: Any = np.float32) -> int:
@@ -160,5 +166,8 @@ def slack_needed(n: int, k: int, dtype: Any = np.float32) -> int:
     """
     if k < 1:
         return 0
+    _check_sizes(n, k)
     resolution = float(np.finfo(dtype).eps) * np.sqrt(2 * k + 1)
-    return 0 if float(dft_margins(n, k).min()) > resolution else SLACK
+    # One by one, because large sets take long, and the first of them is not resolved.
+    margins = (closed_form_inputs(members[None], n, k).margins[0] for members in random_members(n, k, _SAMPLES))
+    return 0 if all(margin > resolution for margin in margins) else SLACK

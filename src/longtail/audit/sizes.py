@@ -18,6 +18,7 @@ from longtail.audit.auditing import audit
 from longtail.audit.finding import ARGMAXABLE, UNARGMAXABLE, UNDETERMINED, Audit
 from longtail.audit.label_sets import of_ids
 from longtail.audit.models.objects import bare_weights, output_layer
+from longtail.errors import InvalidInput
 from longtail.estimator import OutputLayer
 from longtail.validation import check_whole
 
@@ -141,6 +142,8 @@ def audit_sizes(
     check_whole("limit", limit, 1)
     check_whole("least", least, 0)
     check_whole("most", most, least)
+    if least > n_labels:
+        raise InvalidInput(f"least is {least}, but the layer has only {n_labels} labels, so there are no such sets")
     most = min(most, n_labels)
     counts = [math.comb(n_labels, size) for size in range(least, most + 1)]
     total = sum(counts)
@@ -171,6 +174,7 @@ def find_safe_size(layer: Any, most: int = 10, *, limit: int = 1000, **options: 
     >>> safe.k, safe.is_proved
     (2, True)
     """
+    check_whole("most", most, 1)
     sizes: list[SizeAudit] = []
     for size in range(1, most + 1):
         sizes.append(audit_sizes(layer, size, least=size, limit=limit, **options))

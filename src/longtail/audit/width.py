@@ -20,7 +20,7 @@ from longtail.audit.label_sets import LabelSets
 from longtail.audit.proofs import check_witnesses
 from longtail.audit.shattering import Crowd, count_patterns, crowd, narrowest
 from longtail.errors import InvalidInput
-from longtail.estimator import OutputLayer
+from longtail.estimator import OutputLayer, check_memory
 from longtail.labels import label_order
 
 _MOST_SEARCHED = 4_000_000  # label sets times labels of a search for weights
@@ -114,18 +114,18 @@ def width_needed(label_sets: Any, *, search: bool = True) -> Width:
     given = label_sets if isinstance(label_sets, LabelSets) else LabelSets.each(label_sets)
     if not len(given):
         raise InvalidInput("there are no label sets to reach")
+    n_labels = given.members.shape[1]
+    check_memory({"label sets, made dense, twice": 2 * len(given) * n_labels})
     members = given.dense(slice(None))
-    n_labels = members.shape[1]
     # Labels that occur in the same sets have the same weights.
     _, kept, back = np.unique(members, axis=1, return_index=True, return_inverse=True)
     part = members[:, kept]
     proof = crowd(given.members)
-    best = Width(proof.width, n_labels, proof, "identity", np.eye(n_labels))
+    best = Width(proof.width, n_labels, proof, "identity", np.zeros((n_labels, 0)))
     for order in (np.arange(n_labels), label_order("clustered", n_labels, given.members, given.members)):
         width = 1 + _turns(members, order)
         if width < best.upper:
-            weights = dft_matrix(n_labels, width // 2)[order]
-            best = replace(best, upper=width, how="sines and cosines", weights=weights, order=order)
+            best = replace(best, upper=width, how="sines and cosines", order=order)
     low = best.lower
     while search and part.size <= _MOST_SEARCHED and low < best.upper:
         middle = (low + best.upper) // 2
@@ -135,7 +135,12 @@ def width_needed(label_sets: Any, *, search: bool = True) -> Width:
         else:
             weights, inputs = found
             best = replace(best, upper=middle, how="found", weights=weights[back.ravel()], inputs=inputs, order=None)
-    return best
+    if best.how == "found":
+        return best
+    # Only now, because they are as large as the number of labels times the width.
+    check_memory({"weights of all labels, twice": 16 * n_labels * best.upper})
+    weights = np.eye(n_labels) if best.order is None else dft_matrix(n_labels, best.upper // 2)[best.order]
+    return replace(best, weights=weights)
 
 
 def _turns(members: Array, order: Array | None) -> int:

@@ -173,6 +173,8 @@ def command(
         if corpus is not None:
             terminal.say(f"auditing the label sets of the {counted(corpus.n_rows, 'row')} that the model keeps")
     if corpus is None:
+        if options.widths:
+            raise click.UsageError("--widths needs DATA, the file with the label sets to audit")
         found_layer = audited if isinstance(audited, OutputLayer) else audited.output_layer(options.rule or "predict")
         settings = {
             "limit": options.limit,

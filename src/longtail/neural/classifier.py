@@ -506,6 +506,10 @@ class MultiHeadClassifier(NeuralModel):
         model.pretrained_ = None
         if model.encoder_ == PRETRAINED:
             model.pretrained_ = TrainedEncoder.at(EncoderPlace.from_state(state))
+        try:
+            model._check_head()
+        except InvalidInput as error:
+            raise ModelFormatError(f"{state.kind}: {error}") from None
         model._load_networks(state, state.size("n_networks"))
         return model
 

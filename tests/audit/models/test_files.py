@@ -193,6 +193,48 @@ def test_damaged_graphs_are_refused(tmp_path: Path) -> None:
     assert refused > len(whole)
 
 
+def test_a_graph_cannot_fill_the_memory_with_many_small_fields(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    whole = (HERE / "gemm.onnx").read_bytes()
+    for content, size in ((b"\x0a\x00", 2_000_001), (b"\x2a\x84\x01\x0a\x81\x01" + b"\x01" * 129, 1)):
+        graph = content * size
+        length = bytes([len(graph) >> 7 * place & 0x7F | 0x80 for place in range(4)]) + bytes([len(graph) >> 28])
+        path.write_bytes(whole + b"\x3a" + length + graph)
+        with pytest.raises(DataFormatError, match="damaged"):
+            read_model(path)
+
+
+def test_a_header_that_is_too_long_is_not_said_to_be_no_json(tmp_path: Path, folder: Path) -> None:
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(struct.pack("<Q", 2**63) + b"{}")
+    with pytest.raises(DataFormatError, match="longer than the file"):
+        read_model(path)
+    with open(folder / "config.json", "r+b") as file:
+        file.truncate(50_000_001)
+    with pytest.raises(DataFormatError, match=r"longer than 50,000,000 bytes"):
+        read_model(folder)
+
+
+def test_options_without_a_meaning_are_refused(tmp_path: Path) -> None:
+    np.save(tmp_path / "model.npy", W)
+    sparse.save_npz(tmp_path / "model.npz", sparse.csr_matrix(W))
+    for path in (tmp_path / "model.npy", tmp_path / "model.npz", HERE / "gemm.onnx"):
+        with pytest.raises(InvalidInput, match="layer goes with files of named arrays"):
+            read_model(path, layer="out")
+        with pytest.raises(InvalidInput, match="a ranking has no threshold"):
+            read_model(path, rule="topk", threshold=1.0)
+        with pytest.raises(InvalidInput, match="threshold"):
+            read_model(path, threshold=float("nan"))
+
+
+def test_names_in_an_archive_that_are_no_text_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "model.npz"
+    np.savez(path, é=W)
+    path.write_bytes(path.read_bytes().replace("\u00e9".encode(), b"\xff\xff"))
+    with pytest.raises(DataFormatError, match="savez writes it"):
+        read_model(path)
+
+
 def test_damaged_archives_and_folders_are_named(tmp_path: Path, folder: Path) -> None:
     path = tmp_path / "model.npz"
     np.savez(path, weights=W)

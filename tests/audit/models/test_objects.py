@@ -10,11 +10,19 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import (
+    AdaBoostClassifier,
+    BaggingClassifier,
+    GradientBoostingClassifier,
+    RandomForestClassifier,
+    StackingClassifier,
+    VotingClassifier,
+)
 from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier, SGDClassifier
+from sklearn.linear_model import Ridge as RidgeRegression
 from sklearn.model_selection import GridSearchCV
-from sklearn.multiclass import OneVsRestClassifier
-from sklearn.multioutput import MultiOutputClassifier
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier, OutputCodeClassifier
+from sklearn.multioutput import ClassifierChain, MultiOutputClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -144,6 +152,33 @@ def test_models_without_a_linear_layer_are_refused_with_the_reason(model: Any, m
     y = X[:, 0] if isinstance(model, LinearRegression) else CLASSES
     with pytest.raises(InvalidInput, match=message):
         output_layer(model.fit(X, y))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        VotingClassifier([("a", LogisticRegression()), ("b", RidgeClassifier())]),
+        StackingClassifier([("a", LogisticRegression()), ("b", RidgeClassifier())]),
+        BaggingClassifier(LogisticRegression(), 3),
+        AdaBoostClassifier(LogisticRegression(), n_estimators=3),
+        OutputCodeClassifier(LogisticRegression(), random_state=0),
+        OneVsOneClassifier(LogisticRegression()),
+        ClassifierChain(LogisticRegression()),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_models_that_combine_others_are_not_taken_for_one_model_per_label(model: Any) -> None:
+    y = Y if isinstance(model, ClassifierChain) else CLASSES
+    with pytest.raises(InvalidInput, match="combines several models") as error:
+        output_layer(model.fit(X, y))
+    assert error.value.code == "needs_linear_layer"
+
+
+def test_boosted_trees_and_regressions_for_each_label_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="splits of single features"):
+        output_layer(GradientBoostingClassifier(n_estimators=2).fit(X, CLASSES))
+    with pytest.raises(InvalidInput, match="given by Ridge, which is no classifier"):
+        output_layer(OneVsRestClassifier(RidgeRegression()).fit(X, Y))
 
 
 def test_what_is_no_fitted_model_is_refused() -> None:

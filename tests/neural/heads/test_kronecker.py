@@ -102,6 +102,11 @@ def test_all_labels_start_at_their_mean_share() -> None:
     torch.testing.assert_close(start, torch.full((1, 20), 0.1004), atol=1e-4, rtol=0)
 
 
+def test_a_few_weights_cannot_ask_for_billions_of_scores() -> None:
+    with pytest.raises(InvalidInput, match="computes a score for each code"):
+        Kronecker(1, 60_000, radices=(60_000, 60_000))
+
+
 def test_no_groups_are_refused() -> None:
     with pytest.raises(InvalidInput, match="groups is 0; expected at least 1"):
         Kronecker(6, 9, groups=0)

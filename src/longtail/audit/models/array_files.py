@@ -40,16 +40,24 @@ def read_npz(path: Path) -> dict[str, Stored] | Any:
                     size = math.prod(header.shape, start=header.dtype.itemsize)
                     if size != info.file_size - header.n_bytes:
                         raise DataFormatError(path, None, f"the array {name[:100]!r} has another size than it declares")
-                    found[name] = Stored(header.shape, partial(_read, path, info.filename, size))
+                    found[name] = Stored(header.shape, partial(_read, path, info.filename, math.prod(header.shape)))
             return found
     except FileNotFoundError:
         raise DataFormatError(path, None, "cannot be opened: no such file") from None
-    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError) as error:
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        EOFError,
+        OSError,
+        NotImplementedError,
+        RuntimeError,
+        UnicodeDecodeError,
+    ) as error:
         raise DataFormatError(path, None, f"{_EXPECTED}: {error}") from None
 
 
 def _read(path: Path, member: str, size: int) -> Array:
-    MemoryPlan("reading an array", {str(path): 8 * size}, "Give a smaller matrix.").check()
+    MemoryPlan("reading an array", {str(path): 16 * size}, "Give a smaller matrix.").check()
     try:
         with zipfile.ZipFile(path) as archive, archive.open(member) as stream:
             numbers: Array = np.lib.format.read_array(stream, allow_pickle=False).astype(np.float64)

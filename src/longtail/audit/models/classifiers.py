@@ -17,6 +17,9 @@ from longtail.estimator import OutputLayer, Rule, check_memory
 _POSITIVE = "the decision function is above 0"
 _HIGHEST = "its decision function is the highest"
 _RANKED = "its decision function is among the highest"
+# Other models with several estimators combine them: by votes, in a chain, or by the code of a class.
+_ONE_BY_ONE = ("OneVsRestClassifier", "MultiOutputClassifier")
+_COMBINED = "combines several models, so there is no linear layer with a row of weights for each label"
 _TREES = "an ensemble of trees has no linear layer: every label depends on splits of single features"
 
 
@@ -44,19 +47,27 @@ def _layer(model: Any) -> OutputLayer:
         return _layer(model.steps[-1][1])
     if hasattr(model, "best_estimator_"):
         return _layer(model.best_estimator_)
-    if hasattr(model, "tree_") or hasattr(getattr(model, "estimators_", [None])[0], "tree_"):
+    if hasattr(model, "tree_") or any(hasattr(each, "tree_") for each in _parts(model)):
         raise InvalidInput(f"{name} has no linear output layer: {_TREES}", code="needs_linear_layer")
     if hasattr(model, "coefs_") and hasattr(model, "intercepts_"):
         return _last_of_perceptron(model)
     if hasattr(model, "support_vectors_") and len(getattr(model, "classes_", ())) > 2:
         raise InvalidInput(f"{name} lets pairs of classes vote, which is no linear layer; LinearSVC has one")
-    if hasattr(model, "estimators_") and isinstance(model.estimators_, list):
+    if any(kind.__name__ in _ONE_BY_ONE for kind in type(model).__mro__) and hasattr(model, "estimators_"):
         return _one_by_one(model)
+    if _parts(model):
+        raise InvalidInput(f"{name} {_COMBINED}", code="needs_linear_layer")
     if hasattr(model, "coef_") and hasattr(model, "classes_"):
         return _linear(model)
     if hasattr(model, "coef_"):
         raise InvalidInput(f"{name} is no classifier, so it gives no labels; give its weights as a matrix")
     raise InvalidInput(f"{name} is not fitted, or has no linear output layer", code="needs_linear_layer")
+
+
+def _parts(model: Any) -> list[Any]:
+    """The fitted models that a model consists of; boosted trees are in a matrix."""
+    parts = getattr(model, "estimators_", ())
+    return parts.ravel().tolist() if isinstance(parts, np.ndarray) else list(parts)
 
 
 def _linear(model: Any) -> OutputLayer:
@@ -120,6 +131,8 @@ def _binary(model: Any) -> tuple[Array, float]:
         raise InvalidInput("each label has a pipeline of its own, so there is no common input of a layer")
     if not hasattr(model, "coef_"):
         raise InvalidInput(f"the labels are given by {type(model).__name__}, which is not linear")
+    if not hasattr(model, "classes_"):
+        raise InvalidInput(f"the labels are given by {type(model).__name__}, which is no classifier")
     if len(model.classes_) != 2:
         raise InvalidInput(f"an output has {len(model.classes_)} classes; expected labels that are given or not")
     weights, intercepts = _numbers(model)

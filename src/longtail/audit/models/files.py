@@ -12,7 +12,7 @@ from longtail.audit.models.networks import layer_of
 from longtail.audit.models.onnx_files import read_onnx
 from longtail.audit.models.safetensor_files import read_safetensors
 from longtail.audit.models.tensors import choose_layer
-from longtail.errors import DataFormatError
+from longtail.errors import DataFormatError, InvalidInput
 from longtail.estimator import OutputLayer, Rule
 
 _PICKLED = (".pt", ".pth", ".bin", ".ckpt", ".pkl", ".pickle", ".joblib")
@@ -55,13 +55,19 @@ def read_model(
     ending = place.suffix.lower()
     if ending in _PICKLED:
         raise DataFormatError(path, None, pickled_advice())
+    if layer is not None and ending in (".onnx", ".npy"):
+        raise InvalidInput(f"{path}: layer goes with files of named arrays; this one has no names to choose from")
     if ending == ".onnx":
         return read_onnx(place, rule, threshold)
     if ending == ".npy":
+        if rule == "topk" and threshold is not None:
+            raise InvalidInput("a threshold goes with rule='predict'; a ranking has no threshold")
         return read_layer(path, None, threshold or 0.0, rule or "predict")
     if ending not in (".safetensors", ".npz"):
         raise DataFormatError(path, None, f"no model that is known here; expected {_KNOWN}")
     arrays = read_safetensors(place) if ending == ".safetensors" else read_npz(place)
     if not isinstance(arrays, dict):
+        if layer is not None:
+            raise InvalidInput(f"{path}: layer goes with files of named arrays; this one is a sparse matrix")
         return layer_of(arrays, None, rule, threshold)
     return layer_of(*choose_layer(str(path), arrays, layer), rule, threshold)

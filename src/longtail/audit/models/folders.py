@@ -63,11 +63,14 @@ def _arrays(path: Path) -> dict[str, Stored]:
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
-        if path.stat().st_size > _LARGEST_JSON:
-            raise DataFormatError(path, None, f"longer than {_LARGEST_JSON:,} bytes")
-        found = json.loads(path.read_bytes())
+        size = path.stat().st_size
+        content = path.read_bytes() if size <= _LARGEST_JSON else b""
     except OSError as error:
         raise DataFormatError(path, None, f"cannot be opened: {error.strerror or error}") from None
+    if size > _LARGEST_JSON:
+        raise DataFormatError(path, None, f"longer than {_LARGEST_JSON:,} bytes")
+    try:
+        found = json.loads(content)
     except (ValueError, RecursionError):
         raise DataFormatError(path, None, "no JSON") from None
     if not isinstance(found, dict):

@@ -198,8 +198,8 @@ def _value(facts: Mapping[int, int | memoryview]) -> Any:
 def _tensor(content: memoryview) -> _Tensor:
     tensor = _Tensor()
     for number, value in fields_of(content):
-        if number == 1:
-            tensor.shape += whole_numbers_of(value)
+        if number == 1 and len(tensor.shape) <= _MOST_DIMENSIONS:
+            tensor.shape += whole_numbers_of(value, _MOST_DIMENSIONS)
         elif number == 2 and isinstance(value, int):
             tensor.kind = value
         elif number == 8:

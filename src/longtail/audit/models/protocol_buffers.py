@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 _MOST_BYTES = 10  # of a whole number: seven bits in each
+# Of a message. Each becomes an object that is a hundred times as large as two bytes of a file.
+_MOST_FIELDS = 1_000_000
 
 
 class Damaged(Exception):
@@ -20,8 +22,11 @@ def fields_of(content: memoryview) -> Iterator[tuple[int, int | memoryview]]:
     ...  for number, value in fields_of(memoryview(bytes([8, 150, 1, 18, 2, 104, 105])))]
     [(1, 150), (2, b'hi')]
     """
-    place = 0
+    place = n_fields = 0
     while place < len(content):
+        n_fields += 1
+        if n_fields > _MOST_FIELDS:
+            raise Damaged
         key, place = _whole_number(content, place)
         wire = key & 7
         value: int | memoryview
@@ -39,10 +44,12 @@ def fields_of(content: memoryview) -> Iterator[tuple[int, int | memoryview]]:
         yield key >> 3, value
 
 
-def whole_numbers_of(value: int | memoryview) -> list[int]:
-    """The whole numbers of a field that holds one, or many side by side."""
+def whole_numbers_of(value: int | memoryview, most: int) -> list[int]:
+    """The whole numbers of a field that holds one, or up to `most` side by side."""
     if isinstance(value, int):
         return [value]
+    if len(value) > most * _MOST_BYTES:
+        raise Damaged
     found = []
     place = 0
     while place < len(value):

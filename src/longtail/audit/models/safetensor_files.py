@@ -42,11 +42,16 @@ def read_safetensors(path: Path) -> dict[str, Stored]:
         size = path.stat().st_size
         with open(path, "rb") as file:
             length = int.from_bytes(file.read(8), "little")
-            if size < 8 or length > min(size - 8, _LONGEST_HEADER):
-                raise DataFormatError(path, None, "the header is longer than the file; expected a .safetensors file")
-            header = json.loads(file.read(length))
+            fits = 8 + length <= min(size, _LONGEST_HEADER)
+            content = file.read(length) if fits else b""
     except OSError as error:
         raise DataFormatError(path, None, f"cannot be opened: {error.strerror or error}") from None
+    if not fits:
+        raise DataFormatError(
+            path, None, f"the header is longer than the file or {_LONGEST_HEADER:,} bytes; expected a .safetensors file"
+        )
+    try:
+        header = json.loads(content)
     except (ValueError, RecursionError):
         raise DataFormatError(path, None, "the header is no JSON; expected a .safetensors file") from None
     if not isinstance(header, dict):

@@ -20,6 +20,10 @@ from longtail.neural.heads.head import Task, label_shares, starting_offsets
 from longtail.neural.heads.precision import wide
 from longtail.neural.targets import LabelRows
 
+# Codes beyond the labels only cost memory. A short list of weights must not ask for scores that fill it.
+_MOST_CODES = 16
+_FEW_CODES = 2**16
+
 
 class Kronecker(CodedHead, DenseHead):
     """Logits ``sum_g (W_g1 x + b_g1) ⊗ (W_g2 x + b_g2) ⊗ ...`` of the features x, with one factor for each digit.
@@ -59,6 +63,11 @@ class Kronecker(CodedHead, DenseHead):
         super().__init__(n_features, n_labels, radices, task, label_weights, order)
         if groups < 1:
             raise InvalidInput(f"groups is {groups}; expected at least 1")
+        if self.codes.size > _MOST_CODES * n_labels + _FEW_CODES:
+            raise InvalidInput(
+                f"radices {self.codes.radices} make {self.codes.size:,} codes for {n_labels:,} labels, and this head "
+                "computes a score for each code: longtail.labels.plan_heads returns radices that fit"
+            )
         self.groups = groups
         self.width = sum(self.codes.radices)
         self.linear = nn.Linear(n_features, groups * self.width)
