@@ -345,10 +345,10 @@ def test_the_rule_of_alternations_gives_proofs_at_once_and_is_not_believed_blind
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"layer": [[1.0, np.nan]]}, "weights contains NaN"),
-        ({"layer": [1.0, 2.0]}, "weights has 1 dimensions"),
-        ({"layer": [["a", "b"]]}, "expected real numbers"),
-        ({"layer": np.zeros((0, 3))}, "at least one label"),
+        ({"model": [[1.0, np.nan]]}, "weights contains NaN"),
+        ({"model": [1.0, 2.0]}, "weights has 1 dimensions"),
+        ({"model": [["a", "b"]]}, "expected real numbers"),
+        ({"model": np.zeros((0, 3))}, "at least one label"),
         ({"label_sets": [[1, 0]]}, "the label sets have 2 labels, the layer has 3"),
         ({"label_sets": np.array([[1, 2, 0]])}, "only 0 and 1"),
         ({"bias": [1.0, 2.0]}, "bias has shape"),
@@ -362,7 +362,7 @@ def test_the_rule_of_alternations_gives_proofs_at_once_and_is_not_believed_blind
     ],
 )
 def test_input_that_makes_no_sense_is_turned_down(change: dict[str, object], message: str) -> None:
-    arguments: dict[str, object] = {"layer": np.eye(3, 2) + 1, "label_sets": [[1, 0, 0]]}
+    arguments: dict[str, object] = {"model": np.eye(3, 2) + 1, "label_sets": [[1, 0, 0]]}
     with pytest.raises(InvalidInput, match=message):
         audit(**(arguments | change))  # type: ignore[arg-type]
 

@@ -187,7 +187,7 @@ def test_options_of_a_head_reach_it_and_it_learns(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"head": "one-hot", "loss": "stages"}, "loss is 'stages', which needs head='cascade' or head='product'"),
+        ({"head": "one-hot", "loss": "stages"}, "loss is 'stages', which needs head='cascade'$"),
         ({"head": "product", "loss": "stages"}, "loss is 'stages', which needs head='cascade'$"),
         ({"head": "cascade", "loss": "softmax"}, "loss is 'softmax', which needs head='product'$"),
         ({"head": "cascade", "margin": 0.5}, "margin is 0.5, which needs head='sampling'"),

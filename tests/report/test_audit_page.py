@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from longtail.audit import CorpusAudit, OutputLayer, audit_corpus
+from longtail.audit import CorpusAudit, OutputLayer, audit_corpus, lines_of
 from longtail.data import Corpus
 from longtail.report import DataHeading, render_audit
 
@@ -39,6 +39,13 @@ def test_a_page_tells_verdicts_reasons_radii_and_ranks() -> None:
     assert "lower bounds" not in shown
     assert "If the layer were narrower" in shown
     assert "<script" not in page
+
+
+def test_a_page_says_what_would_help() -> None:
+    lines = lines_of(audited().found.remedies())
+    assert lines
+    shown = words(render_audit(audited(), HEADING, "plane.npy"))
+    assert all(line in shown for line in lines)
 
 
 def test_an_audit_without_findings_says_so() -> None:

@@ -21,10 +21,11 @@ from longtail.estimator import OutputLayer, Rule
 
 
 def audit(
-    layer: Any,
+    model: Any,
     label_sets: Any,
     bias: Any = None,
     *,
+    layer: str | None = None,
     threshold: Any = 0.0,
     rule: Rule = "predict",
     candidates: Any = None,
@@ -45,13 +46,15 @@ def audit(
 
     Parameters
     ----------
-    layer : OutputLayer, fitted model, or array-like of shape (n_labels, n_inputs)
+    model : OutputLayer, fitted model, or array-like of shape (n_labels, n_inputs)
         The layer of a model, a model that `output_layer` takes, or a row of weights for each label. Bare weights have
         no rule for ties: an input with a score exactly at the threshold gets no set, unless the label's score never
         changes. The layer of a model decides ties as the model does.
     label_sets : LabelSets, Corpus, sparse matrix, array-like of shape (n_sets, n_labels), or list of lists
         A matrix of 0 and 1, or of -1 and +1; a row of zeros asks for an input that gets no label. Or a list of label
         ids, or of label names, for each set. Or a corpus, for its distinct label sets.
+    layer : str or None
+        With a torch module: the name of its last layer, as in `output_layer`.
     bias : array-like of shape (n_labels,), float or None
         With bare weights: added to the score of each label. It adds a dimension, of which only the half with a positive
         coordinate counts. A layer without bias gives a set exactly if it gives its complement; with a bias it may not.
@@ -114,36 +117,36 @@ def audit(
     >>> audit(model.output_layer(), [[1, 1]]).verdicts.tolist()
     [1]
     """
-    weights = bare_weights(layer)
-    if weights is not None:
-        layer = OutputLayer.of(weights, bias, threshold=threshold, rule=rule)
+    weights = bare_weights(model)
+    if weights is not None and layer is None:
+        decider = OutputLayer.of(weights, bias, threshold=threshold, rule=rule)
     elif bias is not None or np.any(threshold) or rule != "predict":
         raise InvalidInput("bias, threshold and rule go with bare weights; the layer of a model has its own")
     else:
-        layer = output_layer(layer)
-    sets = as_label_sets(label_sets, layer)
-    if sets.members.shape[1] != layer.n_labels:
-        raise InvalidInput(f"the label sets have {sets.members.shape[1]} labels, the layer has {layer.n_labels}")
+        decider = output_layer(model, layer=layer, n_labels=_width(label_sets))
+    sets = as_label_sets(label_sets, decider)
+    if sets.members.shape[1] != decider.n_labels:
+        raise InvalidInput(f"the label sets have {sets.members.shape[1]} labels, the layer has {decider.n_labels}")
     if not 0 <= tolerance < 1:
         raise InvalidInput(f"tolerance is {tolerance!r}; expected a number from 0 to below 1")
-    if layer.at_least is not None and (candidates is not None or alternating or exact):
+    if decider.at_least is not None and (candidates is not None or alternating or exact):
         raise InvalidInput("candidates, alternating and exact go with layers without a rule for ties (at_least=None)")
-    if alternating and (layer.has_offsets or layer.rule != "predict"):
+    if alternating and (decider.has_offsets or decider.rule != "predict"):
         raise InvalidInput("alternating=True is for layers without bias and threshold, with rule='predict'")
     if exact_radii:
         require_highspy()
-    tried = None if candidates is None else _inputs(candidates, layer)
-    boxes = [each for each in _boxes(layer, box, seen) if each is not None]
+    tried = None if candidates is None else _inputs(candidates, decider)
+    boxes = [each for each in _boxes(decider, box, seen) if each is not None]
     search = Search(tried, alternating, tolerance, exact, n_jobs, random_state)
-    rulers = [Ruler(layer, sets, each) for each in boxes]
+    rulers = [Ruler(decider, sets, each) for each in boxes]
     facts: dict[str, Any] = {}
-    if layer.at_least is not None:
-        question = Question(layer, sets, search, rulers)
-        facts, findings, n_features = question.decide(), question.findings, layer.n_features
+    if decider.at_least is not None:
+        question = Question(decider, sets, search, rulers)
+        facts, findings, n_features = question.decide(), question.findings, decider.n_features
     else:
-        findings, n_features = search.decide(layer, sets), layer.n_inputs
+        findings, n_features = search.decide(decider, sets), decider.n_inputs
         if alternating:
-            _check_claim(layer, sets, findings)
+            _check_claim(decider, sets, findings)
         reached = [(place, found.witness) for place, found in enumerate(findings) if found.witness is not None]
         for ruler in rulers:
             ruler.note([place for place, _ in reached], [witness for _, witness in reached])
@@ -151,7 +154,13 @@ def audit(
         for ruler in rulers:
             ruler.improve(n_jobs)
     rooms = dict(zip(("room", "seen_room"), (ruler.radii(findings) for ruler in rulers), strict=False))
-    return Audit.of(sets, findings, layer.n_labels, n_features, layer=layer, **rooms, **facts)
+    return Audit.of(sets, findings, decider.n_labels, n_features, layer=decider, **rooms, **facts)
+
+
+def _width(label_sets: Any) -> int | None:
+    """The number of labels of a matrix of label sets; None of other forms."""
+    shape: tuple[int, ...] = getattr(label_sets, "shape", ())
+    return int(shape[1]) if len(shape) == 2 else None
 
 
 def _boxes(layer: OutputLayer, box: float | Box, seen: Any) -> tuple[Box, Box | None]:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from longtail.data import Corpus
     from longtail.estimator import Estimator, OutputLayer
 
+_MODEL_ENDINGS = (".safetensors", ".onnx", ".npz", ".npy")  # of other programs
 _LABELS_SHOWN = 5
 _UP_TO = 2  # labels in a set, if nothing says which sets to audit
 
@@ -132,6 +133,7 @@ def command(
     """
     from longtail.audit import audit_corpus, read_inputs, read_layer, read_model
     from longtail.cli.label_set_sizes import audit_by_size, training_corpus
+    from longtail.data import read_names
     from longtail.estimator import OutputLayer
 
     foreign = model is not None and _is_foreign(model)
@@ -148,7 +150,10 @@ def command(
     tagger = None
     audited: Estimator | OutputLayer
     if foreign:
-        audited = read_model(str(model), layer=layer.layer, rule=options.rule, threshold=layer.threshold)
+        n_labels = None if layer.label_names is None else len(read_names(layer.label_names))
+        audited = read_model(
+            str(model), layer=layer.layer, n_labels=n_labels, rule=options.rule, threshold=layer.threshold
+        )
     elif layer.weights is None:
         tagger = load_tagger(str(model))
         audited = tagger.estimator_
@@ -223,7 +228,8 @@ def command(
 def _is_foreign(model: str) -> bool:
     """Whether a path is the model of another program: a file, or a folder without the manifest of longtail."""
     path = Path(model)
-    return path.is_file() or (path.is_dir() and not (path / "manifest.json").exists() and any(path.iterdir()))
+    is_file = path.is_file() or (not path.exists() and path.suffix in _MODEL_ENDINGS)
+    return is_file or (path.is_dir() and not (path / "manifest.json").exists() and any(path.iterdir()))
 
 
 def _check(model: str | None, data: str | None, layer: LayerOptions, options: AuditOptions, foreign: bool) -> None:

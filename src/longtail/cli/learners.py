@@ -105,7 +105,7 @@ class LearnerFlags:
         section=_ONE_VS_REST,
         type=click.Choice(["squared_hinge", "logistic", "product", "stages", "binary", "softmax"]),
         help="Loss function of the classifiers: squared_hinge or logistic. Of networks: product or stages with --head "
-        "cascade, binary or softmax with --head product.  [default: the first of each]",
+        "cascade, binary or softmax with --head product.  [default: squared_hinge; cascade: product; product: binary]",
     )
     C: float | None = option(
         "--C",

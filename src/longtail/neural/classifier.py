@@ -36,7 +36,6 @@ _CODED = ("cascade", "product", "kronecker")
 _LOSSES = {"cascade": ("product", "stages"), "product": ("binary", "softmax")}
 # Parameters that only some heads have, with their defaults.
 _OF_HEADS: dict[str, tuple[Any, tuple[str, ...]]] = {
-    "loss": (None, tuple(_LOSSES)),
     "margin": (None, ("sampling",)),
     "own_blocks": (False, ("sampling",)),
     "sparse_gradients": (False, ("cascade", "sampling")),
@@ -304,11 +303,11 @@ class MultiHeadClassifier(NeuralModel):
                 f"{name} is {getattr(self, name)!r}, which needs {needed}", code="bad_parameter", name=name
             )
 
+        if self.loss is not None and self.loss not in _LOSSES.get(self.head, ()):
+            refuse("loss", next(f"head={head!r}" for head, losses in _LOSSES.items() if self.loss in losses))
         for name, (default, heads) in _OF_HEADS.items():
             if getattr(self, name) != default and self.head not in heads:
                 refuse(name, " or ".join(f"head={head!r}" for head in heads))
-        if self.loss is not None and self.loss not in _LOSSES[self.head]:
-            refuse("loss", next(f"head={head!r}" for head, losses in _LOSSES.items() if self.loss in losses))
         for name in ("margin", "own_blocks"):
             if getattr(self, name) != _OF_HEADS[name][0] and self.task != "single-label":
                 refuse(name, "task='single-label'")

@@ -69,6 +69,8 @@ class HeadTally:
         lengths = head.lengths
         if not lengths:
             raise no_heads(type(head).__name__)
+        if label_names is not None and labels is None and len(label_names) != head.n_labels:
+            raise InvalidInput(f"label_names has {len(label_names)} names; the head has {head.n_labels} labels")
         self._sizes = _sizes(survivors, head.survivors, lengths[0]) if head.survivors and len(lengths) > 1 else ()
         self._n_rows = self._n_given = self._n_pairs = self._n_predicted = 0
         self._right = np.zeros(len(lengths), dtype=np.int64)

@@ -37,6 +37,15 @@ class Network(nn.Module):
         """The mean loss of a batch."""
         return self.head.loss(self.encoder(inputs), targets)
 
+    def log_prob(self, inputs: Any) -> Tensor:
+        """The logarithms of the probabilities of all labels; see `Head.log_prob`."""
+        return self.head.log_prob(self.encoder(inputs))
+
+    def predict(self, inputs: Any) -> Tensor:
+        """The class of each row, or which labels it has; see `Head.predict`."""
+        with torch.no_grad():
+            return self.head.predict(self.encoder(inputs))
+
     def predict_topk(self, inputs: Any, k: int, allowed: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """The k best labels of each row; see `Head.predict_topk`."""
         return self.head.predict_topk(self.encoder(inputs), k, allowed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from longtail.audit import ARGMAXABLE, UNARGMAXABLE, UNDETERMINED, Audit, CorpusAudit
+from longtail.audit import ARGMAXABLE, UNARGMAXABLE, UNDETERMINED, Audit, CorpusAudit, lines_of
 from longtail.checking import Bin
 from longtail.printable import counted
 from longtail.report.charts import bar_chart
@@ -34,6 +34,7 @@ def render_audit(audited: CorpusAudit, heading: DataHeading, model: str) -> str:
         ("verdicts", "Which sets", _verdicts(audited)),
         ("examples", "Why no input gets a set", _examples(audited)),
         ("conflicts", "Labels in conflict", _conflicts(found)),
+        ("help", "What would help", _remedies(found)),
         ("radii", "How much room sets have", _radii(found)),
         ("ranks", "If the layer were narrower", _ranks(audited)),
     )
@@ -97,6 +98,11 @@ def _conflicts(found: Audit) -> Markup | None:
     bins = [Bin(size, size, int(count)) for size, count in enumerate(counts) if count]
     said = f"The shortest proof names {counted(min(sizes), 'label')}, the longest {counted(max(sizes), 'label')}."
     return join(means(said), element("div", bar_chart(bins, "labels of a conflict", "label set"), class_="wide"))
+
+
+def _remedies(found: Audit) -> Markup | None:
+    lines = lines_of(found.remedies())
+    return element("ul", *(element("li", line) for line in lines)) if lines else None
 
 
 def _radii(found: Audit) -> Markup | None:

@@ -76,3 +76,25 @@ def test_a_threshold_is_a_score_before_the_sigmoid() -> None:
     assert output_layer(linear, threshold=2.0).description == "its score is above 2"
     with pytest.raises(InvalidInput, match="a ranking has no threshold"):
         output_layer(linear, rule="topk", threshold=2.0)
+
+
+def test_the_columns_of_the_label_sets_tell_the_last_layer() -> None:
+    module = Forked()
+    found = audit(module, np.eye(5))
+    assert found.n_labels == 5
+    np.testing.assert_array_equal(found.verdicts, audit(module, np.eye(5), layer="second").verdicts)
+    assert output_layer(Forked(), n_labels=3).weights.shape == (3, 4)
+    with pytest.raises(InvalidInput, match="layer and threshold go with torch modules"):
+        audit(np.eye(5), np.eye(5), layer="second")
+
+
+def test_heads_and_networks_of_longtail_have_the_layer_that_they_say() -> None:
+    neural = pytest.importorskip("longtail.neural")
+    head = neural.heads.Bottleneck(6, 9, width=3)
+    for model in (head, neural.Network(nn.Linear(4, 6), head)):
+        layer = output_layer(model)
+        assert layer.weights.tolist() == head.output.weight.double().tolist()
+        assert layer.rule == "predict"
+    assert output_layer(neural.heads.OneHot(6, 9, task="single-label")).rule == "topk"
+    with pytest.raises(InvalidInput, match="Cascade is not one linear layer over labels"):
+        audit(neural.Network(nn.Linear(4, 6), neural.heads.Cascade(6, 9)), np.eye(9))

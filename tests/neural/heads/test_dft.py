@@ -58,7 +58,7 @@ def test_transform_and_matrix_are_the_same_layer(k: int, more: int, ordered: boo
     order = torch.randperm(n, generator=generator) if ordered else None
     x = torch.randn(3, 2 * k + 1, generator=generator)
     forms: tuple[Form, Form] = ("fft", "matrix")
-    heads = [DFT(2 * k + 1, n, k, start="mean", mean_active=0.5, order=order, form=form) for form in forms]
+    heads = [DFT(2 * k + 1, n, k, slack=0, start="mean", mean_active=0.5, order=order, form=form) for form in forms]
     found = []
     for head in heads:
         with torch.no_grad():
@@ -210,3 +210,9 @@ def test_a_head_like_a_linear_layer_has_its_device_and_options() -> None:
     head = DFT.like(nn.Linear(8, 20, device="meta"), k=3, slack=2, task="single-label", form="fft")
     assert {parameter.device.type for parameter in head.parameters()} == {"meta"}
     assert (head.task, head.slack, head.matrix) == ("single-label", 2, None)
+
+
+def test_slack_columns_are_added_where_floats_do_not_resolve_the_sets() -> None:
+    assert DFT(8, 20, k=3).slack == 0
+    assert DFT(8, 5000, k=3).slack == 16
+    assert DFT(8, 5000, k=3, slack=0).free is None

@@ -23,6 +23,7 @@ def read_model(
     path: str | os.PathLike[str],
     *,
     layer: str | None = None,
+    n_labels: int | None = None,
     rule: Rule | None = None,
     threshold: float | None = None,
 ) -> OutputLayer:
@@ -36,6 +37,8 @@ def read_model(
     layer : str or None
         The name of the last layer, or of its matrix of labels x features. By default it is found, if only one matrix
         can be meant.
+    n_labels : int or None
+        The number of labels, if known, which helps to find the last layer in a file of named arrays.
     rule : {"predict", "topk"} or None
         Labels by their own scores, or the labels with the highest scores. By default what the file says; else labels
         whose score is above the threshold.
@@ -70,4 +73,4 @@ def read_model(
         if layer is not None:
             raise InvalidInput(f"{path}: layer goes with files of named arrays; this one is a sparse matrix")
         return layer_of(arrays, None, rule, threshold)
-    return layer_of(*choose_layer(str(path), arrays, layer), rule, threshold)
+    return layer_of(*choose_layer(str(path), arrays, layer, n_labels), rule, threshold)

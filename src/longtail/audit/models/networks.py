@@ -28,11 +28,18 @@ def to_array(tensor: Any) -> Array:
     return np.array(tensor.detach().to("cpu").double().numpy(), dtype=np.float64)
 
 
-def module_layer(model: Any, name: str | None, rule: Rule | None, threshold: float | None) -> OutputLayer:
+def module_layer(
+    model: Any, name: str | None, n_labels: int | None, rule: Rule | None, threshold: float | None
+) -> OutputLayer:
     """The layer of a module: the named one, or the only one that can be meant."""
+    head = _head_of(model)
+    if head is not None and name is None:
+        one_of_all = rule or ("topk" if head.task == "single-label" else None)
+        weights, offsets = head.output_layer()
+        return layer_of(weights, offsets, one_of_all, threshold)
     config = getattr(model, "config", None)
     labels = getattr(config, "id2label", None)
-    found = _named(model, name) if name is not None else _last(model, None if labels is None else len(labels))
+    found = _named(model, name) if name is not None else _last(model, n_labels if labels is None else len(labels))
     weights = to_array(found.weight)
     bias = None if getattr(found, "bias", None) is None else to_array(found.bias)
     names = label_names(labels, len(weights))
@@ -67,6 +74,14 @@ def label_names(id2label: Any, n_labels: int) -> list[str] | None:
     names = [by_id.get(str(label)) for label in range(n_labels)]
     known = [name for name in names if name is not None]
     return known if n_labels == len(set(known)) else None
+
+
+def _head_of(model: Any) -> Any:
+    """A head of `longtail.neural`, alone or at the end of a `Network`; None for other modules."""
+    for each in (model, getattr(model, "head", None)):
+        if hasattr(each, "output_layer") and hasattr(each, "ignore_index"):
+            return each
+    return None
 
 
 def _is_linear(module: Any) -> bool:

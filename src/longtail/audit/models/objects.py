@@ -18,7 +18,12 @@ from longtail.estimator import Estimator, OutputLayer, Rule
 
 
 def output_layer(
-    model: Any, *, layer: str | None = None, rule: Rule | None = None, threshold: float | None = None
+    model: Any,
+    *,
+    layer: str | None = None,
+    n_labels: int | None = None,
+    rule: Rule | None = None,
+    threshold: float | None = None,
 ) -> OutputLayer:
     """The linear layer that decides on the labels of a model, with the rule of the model.
 
@@ -31,6 +36,8 @@ def output_layer(
     layer : str or None
         The name of the last layer of a torch module, as ``named_modules`` has it. By default it is found, if only one
         layer can be meant.
+    n_labels : int or None
+        The number of labels, if known, which helps to find the last layer of a torch module.
     rule : {"predict", "topk"} or None
         Labels by their own scores, or the labels with the highest scores. By default as the model decides; a torch
         module without ``config.problem_type`` gives the labels whose score is above 0.
@@ -54,7 +61,7 @@ def output_layer(
     if not module and (layer is not None or threshold is not None):
         raise InvalidInput("layer and threshold go with torch modules; other models have their own rule")
     if module:
-        return module_layer(model, layer, rule, threshold)
+        return module_layer(model, layer, n_labels, rule, threshold)
     if isinstance(model, Estimator):
         return model.output_layer(rule or "predict")
     inner = getattr(model, "estimator_", None)

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from longtail.arrays import Array
-from longtail.audit import dft_matrix, initial_bias
+from longtail.audit import dft_matrix, initial_bias, slack_needed
 from longtail.errors import InvalidInput
 from longtail.neural.heads.dense import DenseHead
 from longtail.neural.heads.head import Task, check_loaded_order, is_order
@@ -45,8 +45,9 @@ class DFT(DenseHead):
         As for `Head`.
     k : int
         Every set of up to k labels can be predicted; less than ``n_labels / 2``.
-    slack : int
-        Number of columns of S.
+    slack : int or None
+        Number of columns of S. None: as many as `longtail.audit.slack_needed` returns, 0 or 16; without them, 32-bit
+        floats do not resolve the sets of many labels, and the head hardly learns.
     start : {"max", "mean"}
         Initial probability of every label: k / n_labels, or mean_active / n_labels, which is usually better.
     mean_active : float or None
@@ -76,14 +77,14 @@ class DFT(DenseHead):
         k: int,
         task: Task = "multi-label",
         label_weights: Tensor | None = None,
-        slack: int = 0,
+        slack: int | None = None,
         start: Literal["max", "mean"] = "max",
         mean_active: float | None = None,
         order: Tensor | None = None,
         form: Form = "auto",
     ) -> None:
         super().__init__(n_features, n_labels, task, label_weights)
-        if slack < 0:
+        if slack is not None and slack < 0:
             raise InvalidInput(f"slack is {slack}; expected 0 or more")
         if start not in ("max", "mean") or (start == "mean") != (mean_active is not None):
             raise InvalidInput(
@@ -98,10 +99,10 @@ class DFT(DenseHead):
                 f"order is not a permutation of 0 to {n_labels - 1}; expected a different point for each label"
             )
         self.k = k
-        self.slack = slack
         self._first_input = float(initial_bias(n_labels, k, mean_active)[0])
-        self.projection = nn.Linear(n_features, 2 * k + 1 + slack)
-        self.free = nn.Linear(slack, n_labels, bias=False) if slack else None
+        self.slack = slack_needed(n_labels, k) if slack is None else slack
+        self.projection = nn.Linear(n_features, 2 * k + 1 + self.slack)
+        self.free = nn.Linear(self.slack, n_labels, bias=False) if self.slack else None
         self._keep("order", order)
         in_matrix = form == "matrix" or (form == "auto" and _matrix_is_faster(n_labels, k))
         self.register_buffer("matrix", torch.empty(n_labels, 2 * k + 1) if in_matrix else None, persistent=False)
@@ -109,7 +110,9 @@ class DFT(DenseHead):
         self._start()
 
     @classmethod
-    def like(cls, linear: nn.Linear, k: int, slack: int = 0, *, keep_weights: bool = False, **options: Any) -> Self:
+    def like(
+        cls, linear: nn.Linear, k: int, slack: int | None = None, *, keep_weights: bool = False, **options: Any
+    ) -> Self:
         """A head in place of a linear layer, with its numbers of features and labels, its device and its dtype.
 
         The fixed columns cannot take the weights of `linear`. By default, the head starts like any other one, and must
@@ -123,7 +126,8 @@ class DFT(DenseHead):
         ----------
         linear : torch.nn.Linear
             Remains unchanged.
-        k, slack : int
+        k : int
+        slack : int or None
             As for the class.
         keep_weights : bool
         **options

@@ -163,6 +163,10 @@ class Head(nn.Module, ABC):
         rows = self._as_rows(features)
         if k < 1:
             raise InvalidInput(f"k is {k}; expected at least 1")
+        if allowed is not None and not isinstance(allowed, Tensor):
+            raise InvalidInput(
+                f"allowed is a {type(allowed).__name__}; expected a bool tensor of {self.n_labels} labels"
+            )
         if allowed is not None and (allowed.shape != (self.n_labels,) or allowed.dtype != torch.bool):
             raise InvalidInput(
                 f"allowed is of type {allowed.dtype} and shape {tuple(allowed.shape)}; "
