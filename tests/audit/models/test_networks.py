@@ -76,3 +76,13 @@ def test_a_threshold_is_a_score_before_the_sigmoid() -> None:
     assert output_layer(linear, threshold=2.0).description == "its score is above 2"
     with pytest.raises(InvalidInput, match="a ranking has no threshold"):
         output_layer(linear, rule="topk", threshold=2.0)
+
+
+@pytest.mark.parametrize("end", ["Softmax", "LogSoftmax"])
+def test_a_softmax_at_the_end_is_for_classes(end: str) -> None:
+    """As for ONNX models, where the highest score wins."""
+    softmax = getattr(nn, end)(dim=1)
+    assert output_layer(nn.Sequential(nn.Linear(3, 5), softmax)).rule == "topk"
+    assert output_layer(nn.Sequential(nn.Linear(3, 4), nn.Sequential(nn.Linear(4, 5), softmax))).rule == "topk"
+    assert output_layer(nn.Sequential(nn.Linear(3, 5), softmax), rule="predict").rule == "predict"
+    assert output_layer(nn.Sequential(softmax, nn.Linear(3, 5), nn.Sigmoid())).rule == "predict"
