@@ -20,6 +20,7 @@ from longtail.audit import (
     remedies,
     slack_of_equal_size,
 )
+from longtail.errors import InvalidInput
 
 PAIRS = np.array([np.isin(range(9), chosen) for size in (0, 1, 2) for chosen in combinations(range(9), size)])
 
@@ -125,3 +126,8 @@ def test_nothing_is_proposed_if_every_set_is_in_reach() -> None:
     found = audit(np.eye(3), [[1, 1, 0]])
     assert found.remedies() == ()
     assert "would help" not in found.to_text()
+
+
+def test_no_features_feed_no_layer() -> None:
+    with pytest.raises(InvalidInput, match="fed_by"):
+        remedies(OutputLayer.of([[0.0, 1.0]] * 9), 2, fed_by=0)

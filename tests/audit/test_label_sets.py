@@ -75,3 +75,10 @@ def test_names_need_a_layer_with_names() -> None:
     with pytest.raises(InvalidInput, match="has no label names"):
         audit(np.eye(4), [["a"]])
     assert of_ids([[1]], 2).members.toarray().tolist() == [[0, 1]]
+
+
+def test_a_name_of_several_labels_is_refused_where_it_is_used() -> None:
+    layer = OutputLayer.of(np.eye(3)).named(["a", "a", "b"])
+    assert as_label_sets([["b"]], layer).members.toarray().tolist() == [[0, 0, 1]]
+    with pytest.raises(InvalidInput, match="'a' is the name of several labels"):
+        as_label_sets([["b", "a"]], layer)

@@ -101,3 +101,11 @@ def test_slack_for_large_sets_is_decided_by_the_first_one(monkeypatch: pytest.Mo
         slack_needed(10_000, 200)
     with pytest.raises(InvalidInput, match="more than 2k labels"):
         slack_needed(10, 5)
+
+
+@pytest.mark.parametrize("labels", [[[1, 9]], [[-1, 2]], [[2, 2]], [[5, 1]], [[1.0, 2.0]], [[1, 2, 3]], [[]]])
+def test_labels_that_are_no_sets_have_no_closed_form(labels: list[list[float]]) -> None:
+    with pytest.raises(InvalidInput, match="labels"):
+        closed_form_inputs(labels, 9, 2)
+    with pytest.raises(InvalidInput, match="more than 2k labels"):
+        closed_form_inputs([[0, 1]], 4, 2)

@@ -152,3 +152,8 @@ def test_many_labels_need_no_square_matrix() -> None:
 def test_sets_that_do_not_fit_are_refused_before_they_are_made_dense() -> None:
     with memory.limit(100), pytest.raises(NotEnoughMemory, match="label sets, made dense"):
         width_needed(np.eye(20))
+
+
+def test_proofs_are_rechecked_for_as_many_labels_only() -> None:
+    with pytest.raises(InvalidInput, match="have 4 labels; expected 3"):
+        width_needed(np.eye(3)).recheck(np.eye(4))

@@ -251,9 +251,16 @@ def test_the_width_of_a_bottleneck_and_the_guarantee_of_a_dft_reach_the_network(
             "--loss logistic is for tree and one-vs-rest; it does not go with --learner network",
         ),
         (["--loss", "stages"], "--loss stages is for network; it does not go with --learner auto"),
-        (["--learner", "network", "--head", "dft", "--loss", "stages"], "loss is 'stages', which needs head='cascade'"),
+        (["--learner", "network", "--head", "dft", "--loss", "stages"], "--loss stages needs --head cascade"),
         (["--learner", "network", "--head", "sampling", "--margin", "0.5"], "which needs task='single-label'"),
         (["--slack", "3"], "--slack needs --head dft"),
+        (["--learner", "network", "--products", "4"], "--products needs --head product or kronecker"),
+        (["--learner", "network", "--head", "one-hot", "--sampled", "4"], "--sampled needs --head sampling"),
+        (["--learner", "network", "--own-blocks"], "--own-blocks needs --head sampling"),
+        (
+            ["--learner", "network", "--encoder", "auto", "--fine-tune", "--head-width", "9"],
+            "--head-width needs --head bottleneck or cascade",
+        ),
         (["--learner", "network", "--head", "bottleneck", "--active", "3"], "--active needs --head dft"),
         (
             ["--learner", "network", "--head", "dft", "--head-width", "3"],

@@ -11,6 +11,7 @@ from longtail.audit.margins import SLACK, slack_needed
 from longtail.audit.parameter_counts import bottleneck_parameters, dft_parameters, plain_parameters
 from longtail.estimator import OutputLayer
 from longtail.printable import counted
+from longtail.validation import check_whole
 
 Kind = Literal["bias", "width", "dft", "slack", "labels"]
 
@@ -79,6 +80,8 @@ def remedies(layer: OutputLayer, largest: int, fed_by: int | None = None) -> tup
     [('bias', 430), ('dft', 455), ('width', 660), ('slack', 3095)]
     """
     n, d = layer.n_labels, layer.n_inputs
+    if fed_by is not None:
+        check_whole("fed_by", fed_by, 1)
     fed_by = layer.fed_by if fed_by is None else fed_by
     e = d if fed_by is None else fed_by
     of_labels = n * layer.has_offsets

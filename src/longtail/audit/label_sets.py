@@ -146,6 +146,12 @@ def _ids(rows: Sequence[Sequence[Any]], names: Sequence[str] | None) -> list[lis
     unknown = [label for row in rows for label in row if label not in places]
     if unknown:
         raise InvalidInput(f"{unknown[0]!r} is no label of the model")
+    if len(places) < len(names):
+        asked, seen = {label for row in rows for label in row}, set()
+        for name in names:
+            if name in seen and name in asked:
+                raise InvalidInput(f"{name!r} is the name of several labels; give label ids")
+            seen.add(name)
     return [sorted({places[label] for label in row}) for row in rows]
 
 

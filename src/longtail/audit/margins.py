@@ -65,9 +65,15 @@ def closed_form_inputs(labels: Any, n: int, k: int) -> Inputs:
     >>> [np.flatnonzero(column > 0).tolist() for column in scores.T]
     [[1, 5], [2, 3]]
     """
+    _check_sizes(n, k)
     active = np.asarray(labels)
-    if active.ndim != 2 or not 1 <= active.shape[1] <= k:
-        raise InvalidInput(f"labels has shape {active.shape}; expected rows of 1 to {k} labels")
+    if active.ndim != 2 or not 1 <= active.shape[1] <= k or active.dtype.kind not in "iu":
+        raise InvalidInput(
+            f"labels has shape {active.shape} and dtype {active.dtype}; expected rows of 1 to {k} labels"
+        )
+    active = active.astype(np.int64)
+    if np.any((active < 0) | (active >= n)) or np.any(np.diff(active, axis=1) <= 0):
+        raise InvalidInput(f"labels must have label ids from 0 to {n - 1} in increasing order, each once")
     check_memory({"sines": 8 * 30 * k**2, "columns": 8 * 8 * k**2})
     small = dft_matrix(2 * k + 1, k)
     places = np.arange(2 * k + 1) * (n / (2 * k + 1))
@@ -75,10 +81,6 @@ def closed_form_inputs(labels: Any, n: int, k: int) -> Inputs:
     lowest = np.empty(len(active))
     for row, chosen in enumerate(active):
         zeros = _zeros(chosen, n)
-        if not len(zeros):  # every label is active
-            x[row] = np.eye(1, 2 * k + 1) * np.sqrt(n)
-            lowest[row] = np.sqrt(n / (2 * k + 1))
-            continue
         beside = np.concatenate([zeros - 0.5, zeros + 0.5])
         sizes, signs = _product(np.concatenate([places, beside]), zeros, n)
         top = sizes[: len(places)].max()

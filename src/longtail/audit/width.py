@@ -80,6 +80,8 @@ class Width:
     def recheck(self, label_sets: Any) -> bool:
         """Whether both proofs hold for these label sets."""
         sets = LabelSets.each(label_sets)
+        if sets.members.shape[1] != len(self.weights):
+            raise InvalidInput(f"the label sets have {sets.members.shape[1]} labels; expected {len(self.weights)}")
         labels = self.crowd.labels
         patterns = count_patterns(sets.members, labels)
         stands = patterns >= self.crowd.patterns and narrowest(len(labels), patterns) >= self.lower

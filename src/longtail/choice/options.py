@@ -27,8 +27,18 @@ _BY_VALUE: dict[str, dict[str, tuple[str, ...]]] = {
 _OF_GROUPS = ("width", "epochs", "batch_size", "learning_rate", "dropout")
 # What networks whose encoder is trained do not have: their texts have no vectors to keep, and no layers of their own.
 _NOT_TUNED = ("encoder_cache", "width", "dropout")
-# Parameters that only some heads of networks have. The head of a network is a cascade unless another is chosen.
-_OF_HEADS = {"head_width": ("bottleneck", "cascade"), "active": ("dft",), "slack": ("dft",)}
+# Parameters that only some heads of networks have.
+_OF_HEADS = {
+    "head_width": ("bottleneck", "cascade"),
+    "active": ("dft",),
+    "slack": ("dft",),
+    "products": ("product", "kronecker"),
+    "sampled": ("sampling",),
+    "own_blocks": ("sampling",),
+    "margin": ("sampling",),
+    "sparse_gradients": ("cascade", "sampling"),
+}
+_OF_LOSSES = {"product": "cascade", "stages": "cascade", "binary": "product", "softmax": "product"}
 
 
 def _of(*learners: str) -> Any:
@@ -201,10 +211,14 @@ class LearnerOptions:
             raise InvalidInput(f"{spell('random_state')} is {self.random_state!r}; expected {_SEED.describe()}")
 
     def _check_head(self, spell: Callable[[str], str]) -> None:
+        head, given = self.head or ("one-hot" if self.fine_tune else "cascade"), self.given()
         for name, heads in _OF_HEADS.items():
-            if getattr(self, name) is not None and (self.head or "cascade") not in heads:
+            if name in given and head not in heads:
                 message = f"{spell(name)} needs {spell('head')} {' or '.join(heads)}"
                 raise InvalidInput(message, code="conflicting_parameters", name=name)
+        if self.learner == NETWORK and _OF_LOSSES.get(self.loss or "", head) != head:
+            message = f"{spell('loss')} {self.loss} needs {spell('head')} {_OF_LOSSES[str(self.loss)]}"
+            raise InvalidInput(message, code="conflicting_parameters", name="loss")
 
     def _check_encoder(self, spell: Callable[[str], str]) -> None:
         if self.encoder_cache is not None and self.encoder is None:

@@ -98,3 +98,13 @@ def test_heads_and_networks_of_longtail_have_the_layer_that_they_say() -> None:
     assert output_layer(neural.heads.OneHot(6, 9, task="single-label")).rule == "topk"
     with pytest.raises(InvalidInput, match="Cascade is not one linear layer over labels"):
         audit(neural.Network(nn.Linear(4, 6), neural.heads.Cascade(6, 9)), np.eye(9))
+
+
+@pytest.mark.parametrize("end", ["Softmax", "LogSoftmax"])
+def test_a_softmax_at_the_end_is_for_classes(end: str) -> None:
+    """As for ONNX models, where the highest score wins."""
+    softmax = getattr(nn, end)(dim=1)
+    assert output_layer(nn.Sequential(nn.Linear(3, 5), softmax)).rule == "topk"
+    assert output_layer(nn.Sequential(nn.Linear(3, 4), nn.Sequential(nn.Linear(4, 5), softmax))).rule == "topk"
+    assert output_layer(nn.Sequential(nn.Linear(3, 5), softmax), rule="predict").rule == "predict"
+    assert output_layer(nn.Sequential(softmax, nn.Linear(3, 5), nn.Sigmoid())).rule == "predict"

@@ -43,7 +43,8 @@ def module_layer(
     weights = to_array(found.weight)
     bias = None if getattr(found, "bias", None) is None else to_array(found.bias)
     names = label_names(labels, len(weights))
-    return layer_of(weights, bias, rule or rule_of(getattr(config, "problem_type", None)), threshold, names)
+    found_rule = rule or rule_of(getattr(config, "problem_type", None)) or _rule_at_end(model)
+    return layer_of(weights, bias, found_rule, threshold, names)
 
 
 def layer_of(
@@ -123,6 +124,15 @@ def _end_of(model: Any) -> Any:
             return None
         model = steps[-1]
     return model if _is_linear(model) else None
+
+
+def _rule_at_end(model: Any) -> Rule | None:
+    """A ranking if a sequence of modules ends in a softmax, which is for classes."""
+    if type(model).__name__ != "Sequential":
+        return None
+    steps = list(model.children())
+    last = type(steps[-1]).__name__ if steps else ""
+    return "topk" if last in ("Softmax", "LogSoftmax") else _rule_at_end(steps[-1]) if steps else None
 
 
 def _listed(layers: dict[str, Any]) -> str:

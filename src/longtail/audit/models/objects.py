@@ -40,7 +40,8 @@ def output_layer(
         The number of labels, if known, which helps to find the last layer of a torch module.
     rule : {"predict", "topk"} or None
         Labels by their own scores, or the labels with the highest scores. By default as the model decides; a torch
-        module without ``config.problem_type`` gives the labels whose score is above 0.
+        module without ``config.problem_type`` gives the labels whose score is above 0, or ranks them if it is a
+        sequence that ends in a softmax.
     threshold : float or None
         With a torch module: the score, before any sigmoid, that a label must exceed; 0 by default.
 
