@@ -81,7 +81,7 @@ def _arrays(findings: Sequence[Finding | None]) -> dict[str, Array]:
     return {
         "verdicts": np.array([_OPEN if each is None else each.verdict for each in findings], dtype=np.int64),
         "told": np.frombuffer(json.dumps(told).encode(), dtype=np.uint8),
-        "witnesses": np.array(witnesses, dtype=np.float64).reshape(len(witnesses), -1),
+        "witnesses": np.array(witnesses, dtype=np.float64) if witnesses else np.zeros((0, 0)),
         "starts": np.cumsum([0, *(len(proof.labels) for proof in proofs)], dtype=np.int64),
         "labels": np.concatenate([np.zeros(0, np.int64), *(proof.labels for proof in proofs)]),
         "weights": np.concatenate([np.zeros(0), *(proof.weights for proof in proofs)]),
