@@ -45,6 +45,14 @@ def test_classes_decided_together_have_the_verdicts_of_classes_decided_alone(bia
     assert found.recheck().all()
 
 
+def test_a_model_with_a_rule_for_ties_has_the_same_classes_that_never_win() -> None:
+    W = grouped(200, 6)
+    found = audit(OutputLayer.of(W, rule="topk", at_least=False), [[label] for label in range(200)])
+    assert found.verdicts.tolist() == audit_classes(W).verdicts.tolist()
+    assert "weights" in found.methods
+    assert found.recheck().all()
+
+
 def test_a_class_that_wins_in_float32_only_is_compared_in_float64() -> None:
     W = np.array([[1.0, 0.0], [1.0 + 1e-9, 0.0], [0.0, 1.0]])
     classes = Classes.of(OutputLayer.of(W, rule="topk"))
