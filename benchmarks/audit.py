@@ -41,7 +41,7 @@ class Sizes:
     many_labels: int = 4_000
     many_dimensions: int = 100
     many_sets: int = 1_000
-    mode_labels: int = 5_000
+    mode_labels: int = MANY
     mode_dimensions: int = 50
     large_labels: int = 20_000
     large_dimensions: int = 768
