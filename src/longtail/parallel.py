@@ -7,6 +7,7 @@ block fails or the caller is interrupted, the other blocks stop, because long wo
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -90,6 +91,19 @@ _blas_limits: list[int] = []
 _blas_before: Any = None
 
 
+_blas_known: tuple[int, Any] = 0, None
+
+
+def _blas_libraries() -> Any:
+    """The libraries of BLAS; looking for them takes milliseconds, and only imports bring new ones."""
+    global _blas_known
+    from threadpoolctl import ThreadpoolController
+
+    if _blas_known[0] != len(sys.modules):
+        _blas_known = len(sys.modules), ThreadpoolController()
+    return _blas_known[1]
+
+
 @contextmanager
 def blas_threads(limit: int) -> Iterator[None]:
     """Limit BLAS to `limit` threads inside the block; of several open blocks, in any thread, the smallest limit counts.
@@ -97,14 +111,13 @@ def blas_threads(limit: int) -> Iterator[None]:
     BLAS has one setting for the whole process, so the last block to close restores it.
     """
     global _blas_before
-    from threadpoolctl import threadpool_limits
 
     with _blas_lock:
         if not _blas_limits:
-            _blas_before = threadpool_limits(limits=limit, user_api="blas")
+            _blas_before = _blas_libraries().limit(limits=limit, user_api="blas")
         _blas_limits.append(limit)
         if min(_blas_limits) < min(_blas_limits[:-1], default=limit):
-            threadpool_limits(limits=limit, user_api="blas")
+            _blas_libraries().limit(limits=limit, user_api="blas")
     try:
         yield
     finally:
@@ -113,7 +126,7 @@ def blas_threads(limit: int) -> Iterator[None]:
             if not _blas_limits:
                 _blas_before.restore_original_limits()
             elif min(_blas_limits) > limit:
-                threadpool_limits(limits=min(_blas_limits), user_api="blas")
+                _blas_libraries().limit(limits=min(_blas_limits), user_api="blas")
 
 
 class Stopped(BaseException):

@@ -434,3 +434,18 @@ def test_a_page_is_written_and_replaced_only_if_it_is_a_page(longtail: Callable,
     assert "is not a report" in longtail(*plane, "--report", "notes.html").err
     assert longtail(*plane, "--report", "audit.txt").code == 1
     assert "need DATA" in longtail(*plane[:3], "--report", "audit.html").err
+
+
+def test_findings_are_kept_for_the_next_run(longtail: Callable, plane: list[str]) -> None:
+    first = longtail(*plane, "--resume", "findings")
+    assert first.code == 0, first.err
+    files = {path.name: path.stat().st_mtime_ns for path in Path("findings").iterdir()}
+    assert len(files) == 1
+    assert longtail(*plane, "--resume", "findings").out == first.out == longtail(*plane).out
+    assert files == {path.name: path.stat().st_mtime_ns for path in Path("findings").iterdir()}
+
+
+def test_findings_need_a_folder(longtail: Callable, plane: list[str]) -> None:
+    found = longtail(*plane, "--resume", "sets.jsonl")
+    assert found.code != 0
+    assert "cannot keep findings in sets.jsonl" in found.err

@@ -151,7 +151,8 @@ def test_a_trained_encoder_is_saved_with_the_tagger(
 def test_the_learner_itself_trains_the_same_network(tuned: Tagger, seen: Corpus, folder: Path) -> None:
     from longtail.neural import MultiHeadClassifier, TokenFeatures
 
-    network = MultiHeadClassifier("one-hot", encoder="pretrained", encoder_folder=str(folder), warmup=0.1, **TUNED)
+    how: dict[str, Any] = {"task": "single-label", "warmup": 0.1, **TUNED}  # every row has one label
+    network = MultiHeadClassifier("one-hot", encoder="pretrained", encoder_folder=str(folder), **how)
     found = Tagger(TokenFeatures(folder), network, aim=None).fit_corpus(seen)
     assert found.predict_topk(seen.texts)[1].tobytes() == tuned.predict_topk(seen.texts)[1].tobytes()
 

@@ -18,6 +18,7 @@ from longtail.audit.ruler import Ruler
 from longtail.audit.search import Search
 from longtail.errors import InvalidInput
 from longtail.estimator import OutputLayer, Rule
+from longtail.files import PathName
 
 
 def audit(
@@ -37,6 +38,7 @@ def audit(
     seen: Any = None,
     n_jobs: int | None = None,
     random_state: int = 0,
+    resume: PathName | None = None,
 ) -> Audit:
     """Decide which label sets a linear output layer can ever give.
 
@@ -85,6 +87,9 @@ def audit(
         Number of threads; None means every core.
     random_state : int
         Random seed of the inputs that are drawn.
+    resume : str, path-like or None
+        A folder in which verdicts and their proofs are kept as they are found. An audit of the same layer, label sets
+        and options takes them from there, for example after an interruption.
 
     Returns
     -------
@@ -137,8 +142,8 @@ def audit(
         require_highspy()
     tried = None if candidates is None else _inputs(candidates, decider)
     boxes = [each for each in _boxes(decider, box, seen) if each is not None]
-    search = Search(tried, alternating, tolerance, exact, n_jobs, random_state)
-    rulers = [Ruler(decider, sets, each) for each in boxes]
+    search = Search(tried, alternating, tolerance, exact, n_jobs, random_state, resume)
+    rulers = [Ruler(decider, sets, each, n_jobs) for each in boxes]
     facts: dict[str, Any] = {}
     if decider.at_least is not None:
         question = Question(decider, sets, search, rulers)
@@ -152,7 +157,7 @@ def audit(
             ruler.note([place for place, _ in reached], [witness for _, witness in reached])
     if exact_radii:
         for ruler in rulers:
-            ruler.improve(n_jobs)
+            ruler.improve()
     rooms = dict(zip(("room", "seen_room"), (ruler.radii(findings) for ruler in rulers), strict=False))
     return Audit.of(sets, findings, decider.n_labels, n_features, layer=decider, **rooms, **facts)
 
@@ -210,7 +215,8 @@ def audit_classes(weights: Any, bias: Any = None, classes: Any = None, **options
     classes : array-like of int or None
         The classes to ask about; all of them by default.
     **options
-        `candidates`, `tolerance`, `exact`, `exact_radii`, `box`, `seen`, `n_jobs` and `random_state`, as in `audit`.
+        `candidates`, `tolerance`, `exact`, `exact_radii`, `box`, `seen`, `n_jobs`, `random_state` and `resume`, as in
+        `audit`.
 
     Returns
     -------

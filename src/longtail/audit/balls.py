@@ -14,7 +14,7 @@ from scipy import sparse
 
 from longtail.arrays import Array
 from longtail.audit.box import Box
-from longtail.audit.planes import Planes
+from longtail.audit.planes import Planes, lengths_to_all
 from longtail.audit.program import are_close, new_program, require_highspy, smallest
 from longtail.estimator import OutputLayer
 from longtail.parallel import check_stop
@@ -56,6 +56,8 @@ def balls_at(layer: OutputLayer, members: Array, inputs: Array, box: Box) -> lis
     with np.errstate(over="ignore", invalid="ignore"):
         scores = np.asarray(inputs @ layer.weights.T) + layer.offsets
     middle = scores_at(layer, box, box.centre)
+    if layer.rule == "topk" and layer.n_labels > 1 and (np.count_nonzero(members, axis=1) == 1).all():
+        return _balls_of_classes(layer, members.argmax(axis=1), inputs, scores, middle, box)
     balls = []
     for wanted, witness, reached in zip(members, inputs, scores, strict=True):
         planes = Planes(layer, wanted)
@@ -70,6 +72,28 @@ def balls_at(layer: OutputLayer, members: Array, inputs: Array, box: Box) -> lis
         if np.isfinite(slopes).all():
             time, radius = _best_on_line(start, slopes, _time_to_side(step, box.half_widths))
         balls.append(Ball(box.centre + time * step, max(0.0, radius), float("inf")))
+    return balls
+
+
+def _balls_of_classes(
+    layer: OutputLayer, classes: Array, inputs: Array, scores: Array, middle: Array, box: Box
+) -> list[Ball]:
+    """The same for sets of one label in a ranking, which share a product for the lengths of all planes."""
+    balls = []
+    for label, lengths, witness, reached in zip(classes, lengths_to_all(layer, classes), inputs, scores, strict=True):
+        step = box.to_features(witness) - box.centre
+        # The label itself, and those with the same weights, have no plane.
+        lengths[lengths == 0] = np.nan
+        with np.errstate(over="ignore", invalid="ignore"):
+            start = (middle[label] - middle) / lengths
+            slopes = (reached[label] - reached) / lengths - start
+        none = np.isnan(lengths)
+        start[none], slopes[none] = np.inf, 0.0
+        time, radius = 0.0, float(start.min())
+        if np.isfinite(slopes).all() and not none.all():
+            time, radius = _best_on_line(start, slopes, _time_to_side(step, box.half_widths))
+        upper = float("inf")
+        balls.append(Ball(box.centre + time * step, max(0.0, radius), upper))
     return balls
 
 

@@ -17,6 +17,7 @@ from longtail.audit.width import Truncation, Width, truncation_needed, width_nee
 from longtail.data import Corpus
 from longtail.errors import InvalidInput
 from longtail.estimator import Estimator, OutputLayer, Rule
+from longtail.files import PathName
 from longtail.progress import stage
 
 if TYPE_CHECKING:
@@ -137,6 +138,7 @@ def audit_corpus(
     seen: Any = None,
     n_jobs: int | None = None,
     random_state: int = 0,
+    resume: PathName | None = None,
 ) -> CorpusAudit:
     """Find the label sets of a corpus that a model can never give.
 
@@ -156,7 +158,7 @@ def audit_corpus(
         Also audit the layer cut down to these ranks.
     widths : bool
         Also search for the width that the sets need: of any layer without a bias, and of this layer cut down.
-    exact_radii, box, seen, n_jobs, random_state
+    exact_radii, box, seen, n_jobs, random_state, resume
         As for `audit`.
 
     Raises
@@ -183,7 +185,12 @@ def audit_corpus(
             f"ranks has {max(ranks)}, but {layer.n_labels:,} labels over {layer.n_features:,} features have a rank of "
             f"at most {largest:,}"
         )
-    options: dict[str, Any] = {"exact_radii": exact_radii, "n_jobs": n_jobs, "random_state": random_state}
+    options: dict[str, Any] = {
+        "exact_radii": exact_radii,
+        "n_jobs": n_jobs,
+        "random_state": random_state,
+        "resume": resume,
+    }
     whole: dict[str, Any] = {"box": Box.cube(box, layer.n_inputs)} | ({} if seen is None else {"seen": Box.seen(seen)})
     found = audit(layer, sets, **whole, **options)
     cuts = []

@@ -101,9 +101,9 @@ class Audit:
     certificates : tuple of `Certificate` or None
         Of the sets that no input gets.
     methods : array of str
-        Which step decided: "candidates", "samples", "reflection", "perceptron", "zero", "alternation", "nearest",
-        "rows" or "program" (linear programs), "constant", "twins", "algebra", "origin" or "tree". Of sets that are not
-        known: "ties" if only inputs with equal scores could get it, else "none".
+        Which step decided: "candidates", "samples", "weights" (those of a class), "reflection", "perceptron", "zero",
+        "alternation", "nearest", "rows" or "program" (linear programs), "constant", "twins", "algebra", "origin" or
+        "tree". Of sets that are not known: "ties" if only inputs with equal scores could get it, else "none".
     n_labels, n_features : int
     layer : OutputLayer or None
         None for label trees, which have no such layer.

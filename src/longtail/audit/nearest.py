@@ -20,6 +20,8 @@ from longtail.parallel import check_stop
 _BATCH = 400
 # The hull contains 0 if the nearest point is shorter than this; rows have length 1.
 ZERO = 1e-15
+# Rows of a mixture that have room at first.
+_ROOM = 64
 # Steps without progress before the search gives up: it has reached the limits of float64.
 _PATIENCE = 50
 # A column this close to the span of the others adds nothing in float64.
@@ -44,10 +46,11 @@ class _Mixture:
     """
 
     def __init__(self, width: int) -> None:
-        # Buffers for as many rows as can be independent. Beyond the rows in use, R is the identity, so that LAPACK can
-        # take the whole buffer.
-        self._Q = np.zeros((width + 1, width + 1), order="F")
-        self._R = np.asfortranarray(np.eye(width + 1))
+        # Beyond the rows in use, R is the identity, so that LAPACK can take the whole buffer. Most mixtures are of far
+        # fewer rows than there are dimensions, so the buffers grow.
+        room = min(_ROOM, width + 1)
+        self._Q = np.zeros((width + 1, room), order="F")
+        self._R = np.asfortranarray(np.eye(room))
         self.target = np.zeros(width + 1)
         self.target[-1] = 1
         self.gap = self.target.copy()
@@ -64,6 +67,8 @@ class _Mixture:
         size = len(self.support)
         if size == len(self.target):
             return False
+        if size == self._Q.shape[1]:
+            self._grow(min(2 * size, len(self.target)))
         Q = self._Q[:, :size]
         column = np.empty(len(self.target))
         column[:-1] = row
@@ -82,6 +87,14 @@ class _Mixture:
         self.weights = np.append(self.weights, 0.0)
         return True
 
+    def _grow(self, room: int) -> None:
+        size = self._Q.shape[1]
+        Q, R = self._Q, self._R
+        self._Q = np.zeros((len(Q), room), order="F")
+        self._R = np.asfortranarray(np.eye(room))
+        self._Q[:, :size] = Q
+        self._R[:size, :size] = R
+
     def drop(self, place: int) -> int:
         size = len(self.support)
         Q, R = qr_delete(self._Q[:, :size], self._R[:size, :size], place, which="col", check_finite=False)
@@ -97,7 +110,7 @@ class _Mixture:
         gone = []
         while self.support:
             size = len(self.support)
-            goal = np.zeros(len(self.target))
+            goal = np.zeros(len(self._R))
             goal[:size] = self._Q[-1, :size]
             best = dtrtrs(self._R, goal)[0][:size]
             negative = np.flatnonzero(best <= 0)

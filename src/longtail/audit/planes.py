@@ -73,14 +73,19 @@ def _pair_lengths(layer: OutputLayer, inside: Array, outside: Array) -> Array:
     """The lengths of all differences between a row inside and a row outside, in one array."""
     if not len(inside) or not len(outside):
         return np.zeros(0)
-    rows, others = layer.weights[inside], layer.weights[outside]
+    return np.asarray(lengths_to_all(layer, inside)[:, outside].ravel())
+
+
+def lengths_to_all(layer: OutputLayer, labels: Array) -> Array:
+    """The length of the difference between the row of each label given and every row (n_given, n_labels)."""
     largest = max(float(layer.lengths.max()), np.finfo(np.float64).tiny)
-    rows, others = rows / largest, others / largest
-    squares = np.add.outer((layer.lengths[inside] / largest) ** 2, (layer.lengths[outside] / largest) ** 2)
-    left = np.maximum(squares - 2 * _dense(rows @ others.T), 0)
+    # A few rows are divided twice, because dividing all weights once would copy them.
+    rows = layer.weights[labels] / largest
+    squares = np.add.outer((layer.lengths[labels] / largest) ** 2, (layer.lengths / largest) ** 2)
+    left = np.maximum(squares - 2 * _dense(rows / largest @ layer.weights.T), 0)
     lengths = np.sqrt(left)
     close = left <= _CLOSE * squares
     for place in np.flatnonzero(close.any(axis=1)).tolist():
         near = np.flatnonzero(close[place])
-        lengths[place, near] = row_lengths(_dense(others[near]) - _dense(rows[[place]]))
-    return np.asarray(largest * lengths).ravel()
+        lengths[place, near] = row_lengths(_dense(layer.weights[near] / largest) - _dense(rows[[place]]))
+    return np.asarray(largest * lengths)

@@ -17,7 +17,7 @@ from longtail.audit.system import unit_rows
 from longtail.estimator import OutputLayer
 
 # Half the gap between 1 and the next float: the largest relative error of one rounding.
-_UNIT = float(np.finfo(np.float64).eps) / 2
+UNIT = float(np.finfo(np.float64).eps) / 2
 # How far rows in special position must be from cancelling in another way.
 _PLAIN = 1e-8
 # The largest error of a product too small for a float.
@@ -30,7 +30,7 @@ def scores_and_errors(layer: OutputLayer, inputs: Array) -> tuple[Array, Array]:
         scores = np.asarray(inputs @ layer.weights.T) + layer.offsets
         reach = np.sqrt(np.square(inputs).sum(axis=1))
         largest = np.outer(reach, layer.lengths) + np.abs(layer.offsets)
-        return scores, (layer.n_inputs + 6) * (_UNIT * largest + _SMALLEST)
+        return scores, (layer.n_inputs + 6) * (UNIT * largest + _SMALLEST)
 
 
 def check_witnesses(layer: OutputLayer, members: Array, inputs: Array) -> Array:
@@ -153,7 +153,7 @@ def _is_sure(signed: Array, weights: Array) -> bool:
         return False
     residual = weights @ system
     residual[-1] -= 1
-    rounding = 2 * (len(weights) + 2) * _UNIT
+    rounding = 2 * (len(weights) + 2) * UNIT
     error = float(np.linalg.norm(residual)) + rounding
     slack = float(np.linalg.svd(system, compute_uv=False)[-1]) * float(weights.min())
     if len(weights) == system.shape[1]:

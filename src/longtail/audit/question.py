@@ -31,10 +31,11 @@ from longtail.audit.system import unit_rows
 from longtail.audit.wide import WideLayer
 from longtail.estimator import OutputLayer
 from longtail.parallel import split
-from longtail.progress import task
+from longtail.progress import Advance, task
 
 MOST_DIMENSIONS = 1_500  # beyond it a single linear program may take minutes
-_SETS_AT_ONCE = 100  # between two reports of progress
+_SETS_AT_ONCE = 500  # whose proofs are checked together
+_CELLS = 2**24  # scores that are checked together
 _MOST_KEPT = 2**24  # entries of witnesses
 _TIES = Finding(UNDETERMINED, "ties")
 _BELOW_ZERO = -1e-12  # the offsets of unit rows must sum to less than this to be negative beyond rounding
@@ -267,13 +268,19 @@ class Question:
                     rows = np.delete(rows, kind)
                     differences = weights[rows] - weights[kind], part.offsets[rows] - part.offsets[kind]
                     system = OutputLayer(*differences, "predict", "")
-                for block in split(len(same), _SETS_AT_ONCE):
+                # Classes of a softmax are decided faster by the layer itself.
+                as_classes = self.layer.rule == "topk" and kind < 0 and dimensions == len(used)
+                as_classes = as_classes and bool((np.diff(self.members.indptr)[same] == 1).all())
+                searched = self.layer.part(self.kinds) if as_classes else system
+                width = self.layer.n_inputs if as_classes else dimensions
+                for block in split(len(same), min(_SETS_AT_ONCE, max(1, _CELLS // self.layer.n_labels))):
                     places = same[block]
-                    findings = self._search(places, system, rows)
-                    points = [np.zeros(dimensions) if f.witness is None else f.witness for f in findings]
-                    inputs = np.zeros((len(places), part.n_inputs))
-                    inputs[:, used] = np.array(points) @ directions
-                    inputs = inputs[:, : self.layer.n_inputs]
+                    findings = self._search(places, searched, rows, advance)
+                    inputs = np.array([np.zeros(width) if f.witness is None else f.witness for f in findings])
+                    if not as_classes:
+                        points, inputs = inputs, np.zeros((len(places), part.n_inputs))
+                        inputs[:, used] = points @ directions
+                        inputs = inputs[:, : self.layer.n_inputs]
                     reached = np.array([finding.verdict == ARGMAXABLE for finding in findings])
                     right = reached & self._check(places, inputs)
                     methods = np.array([finding.method for finding in findings])
@@ -281,18 +288,18 @@ class Question:
                     for i in np.flatnonzero(~right).tolist():
                         if reached[i] or not self._take(int(places[i]), findings[i], system, rows):
                             doubted += 1
-                    advance(len(places))
         if doubted:
             self.reasons.append(
                 f"The proofs of {doubted:,} sets hold only without directions so small that they were taken for "
                 f"rounding: they count as not known."
             )
 
-    def _search(self, places: Array, system: OutputLayer, rows: Array) -> list[Finding]:
+    def _search(self, places: Array, system: OutputLayer, rows: Array, advance: Advance) -> list[Finding]:
         """Search for proofs in a layer whose rows stand for the kinds `rows`."""
         if not len(rows):
+            advance(len(places))
             return [Finding(ARGMAXABLE, "twins")] * len(places)
-        return self.search.decide(system, LabelSets.each(self.members[places][:, rows]))
+        return self.search.decide(system, LabelSets.each(self.members[places][:, rows]), advance)
 
     def _take(self, place: int, finding: Finding, system: OutputLayer, rows: Array) -> bool:
         """Note a certificate, if there is one and no tie gets around it; False if it fails on the whole layer."""

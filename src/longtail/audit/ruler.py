@@ -13,7 +13,7 @@ from longtail.audit.box import Box
 from longtail.audit.finding import ARGMAXABLE, UNARGMAXABLE, Finding, Radii
 from longtail.audit.label_sets import LabelSets
 from longtail.estimator import OutputLayer
-from longtail.parallel import map_blocks, resolve_jobs
+from longtail.parallel import map_blocks, resolve_jobs, split
 
 _MOST_KEPT = 2**24  # entries of centres
 _AT_ONCE = 100  # label sets whose scores are computed together
@@ -27,9 +27,12 @@ class Ruler:
     layer : OutputLayer
     sets : LabelSets
     box : Box
+    n_jobs : int or None
+        Number of threads.
     """
 
-    def __init__(self, layer: OutputLayer, sets: LabelSets, box: Box) -> None:
+    def __init__(self, layer: OutputLayer, sets: LabelSets, box: Box, n_jobs: int | None = None) -> None:
+        self._jobs = n_jobs
         self._layer = layer
         self._sets = sets
         self._box = box
@@ -38,20 +41,23 @@ class Ruler:
 
     def note(self, places: Sequence[int], witnesses: Sequence[Array] | Array) -> None:
         """Take the radii of some label sets at inputs that get them."""
-        for begin in range(0, len(places), _AT_ONCE):
-            some = list(places[begin : begin + _AT_ONCE])
-            inputs = np.array(witnesses[begin : begin + _AT_ONCE])
-            for place, ball in zip(some, balls_at(self._layer, self._sets.dense(some), inputs, self._box), strict=True):
+
+        def measure(block: slice) -> list[Ball]:
+            return balls_at(self._layer, self._sets.dense(places[block]), np.array(witnesses[block]), self._box)
+
+        blocks = split(len(places), _AT_ONCE)
+        for block, balls in zip(blocks, map_blocks(measure, blocks, resolve_jobs(self._jobs)), strict=True):
+            for place, ball in zip(places[block], balls, strict=True):
                 self._balls[place] = ball if self._keeps_centres else replace(ball, centre=self._box.centre)
 
-    def improve(self, n_jobs: int | None) -> None:
+    def improve(self) -> None:
         """Solve the linear program of each label set that has a witness."""
 
         def solve(place: int) -> Ball:
             return largest_ball(self._layer, self._sets.dense([place])[0], self._box, self._balls[place])
 
         places = sorted(self._balls)
-        found = map_blocks(solve, places, resolve_jobs(n_jobs), blas=False)
+        found = map_blocks(solve, places, resolve_jobs(self._jobs), blas=False)
         self._balls.update(zip(places, found, strict=True))
 
     def radii(self, findings: Sequence[Finding]) -> Radii:

@@ -108,16 +108,17 @@ def reflect(layer: OutputLayer, classes: Array) -> tuple[Array, Array]:
     return inputs, wins
 
 
-def perceptron(rows: Array, signs: Array) -> tuple[Array, Array]:
+def perceptron(rows: Array, signs: Array, gram: Array | None = None) -> tuple[Array, Array]:
     """A point for each label set, and whether it is on the right side of every row.
 
     Starts at the least-squares fit in which the labels of the set weigh as much as the others together. Each round
     moves the point across the plane of the worst row, a little further than needed (Motzkin and Schoenberg, 1954).
+    `gram` has the products of the columns, if they are known.
     """
     wanted = signs > 0
     share = np.where(wanted, 1 / np.maximum(1, wanted.sum(axis=1))[:, None], 0.0)
     share -= np.where(wanted, 0.0, 1 / np.maximum(1, (~wanted).sum(axis=1))[:, None])
-    gram = rows.T @ rows
+    gram = rows.T @ rows if gram is None else gram.copy()
     gram[np.diag_indices_from(gram)] += 1e-6 * np.trace(gram) / len(gram)
     points = np.linalg.solve(gram, (share @ rows).T).T
     lengths = np.linalg.norm(points, axis=1)

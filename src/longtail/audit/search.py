@@ -6,8 +6,10 @@ itself: the nearest point, then linear programs. Every proof is checked before i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
+from typing import Any
 
 import numpy as np
 
@@ -23,14 +25,23 @@ from longtail.audit.proofs import (
     check_witness_exactly,
     check_witnesses,
 )
+from longtail.audit.records import Records
 from longtail.audit.screens import has_few_regions, match_inputs, perceptron, reflect, sample_inputs
-from longtail.audit.system import System
+from longtail.audit.system import System, dense_layer
+from longtail.audit.winners import decide_classes
 from longtail.estimator import OutputLayer
-from longtail.parallel import blas_threads, map_blocks, resolve_jobs
+from longtail.files import PathName
+from longtail.parallel import blas_threads, map_blocks, resolve_jobs, split
+from longtail.progress import task
 
 _SAMPLES = 256
 # Fewer label sets than this share too little work.
 _FEW = 16
+# Sets of a block, and their signs.
+_SETS_AT_ONCE = 64
+_CELLS = 2**22
+# In this many dimensions, sets may share one proof. Below, each set has a proof with its own labels.
+_WIDE = 200
 # The linear program works to an absolute tolerance and adds nothing below this radius.
 _SOLVER_REACH = 1e-9
 # Weights this much smaller than the largest may be rounding.
@@ -47,30 +58,84 @@ class Search:
     exact: bool = False
     n_jobs: int | None = None
     random_state: int = 0
+    resume: PathName | None = None
 
-    def decide(self, layer: OutputLayer, sets: LabelSets) -> list[Finding]:
-        """A finding for each label set; scores must be strictly on one side, whatever the layer's rule for ties."""
-        system = System.of(replace(layer, at_least=None))
-        drawn = None
-        if has_few_regions(system):
-            drawn = sample_inputs(system, _SAMPLES, np.random.default_rng(self.random_state))
+    def decide(
+        self, layer: OutputLayer, sets: LabelSets, advance: Callable[[int], None] | None = None
+    ) -> list[Finding]:
+        """A finding for each label set; scores must be strictly on one side, whatever the layer's rule for ties.
+
+        Blocks of sets are decided by threads, each with one thread of BLAS, so no finding depends on their number.
+        """
+        if advance is None:
+            with task("auditing label sets", total=len(sets)) as report:
+                return self.decide(layer, sets, report)
+        layer = dense_layer(replace(layer, at_least=None))
+        known: list[Finding | None] = [None] * len(sets)
+        records = None if self.resume is None else Records(self.resume, layer, sets, self._options())
         jobs = resolve_jobs(self.n_jobs)
-        findings: list[Finding] = []
-        for block in sets.blocks():
-            members = sets.dense(block)
-            shared = len(members) >= _FEW
-            known: list[Finding | None] = [None] * len(members)
-            # The matrices of one label set are small: threads of BLAS would wait for each other more than they work.
-            with blas_threads(jobs if shared else 1):
-                guesses = self._screen(system, members, drawn, known, shared) if len(system.rows) else None
+        singles = np.flatnonzero(np.diff(sets.members.indptr) == 1)
+        with blas_threads(1):
+            if layer.rule == "topk" and self.candidates is None and len(singles) >= _FEW:
+                classes = sets.members.indices[sets.members.indptr[singles]]
+                found = decide_classes(layer, classes, self.tolerance, jobs, advance, records)
+                for place, finding in zip(singles.tolist(), found, strict=True):
+                    is_proof = finding is None or finding.certificate is None or not self.exact
+                    known[place] = finding if is_proof else None
+            left = np.array([place for place, finding in enumerate(known) if finding is None], dtype=np.intp)
+            if not len(left):
+                return [NOT_KNOWN if finding is None else finding for finding in known]
+            system = System.of(layer)
+            drawn = None
+            if has_few_regions(system):
+                drawn = sample_inputs(system, _SAMPLES, np.random.default_rng(self.random_state))
+            size = min(_SETS_AT_ONCE, max(1, _CELLS // layer.n_labels), max(_FEW, -(-len(left) // _FEW)))
 
-                def settle(case: tuple[Array, Finding | None, Array | None]) -> Finding:
-                    return self._decide_one(system, *case)
+            def settle(case: tuple[int, slice]) -> list[Finding | None]:
+                number, block = case
+                done = None if records is None else records.load("sets", number)
+                if done is None:
+                    done = self._decide_block(system, sets.dense(left[block]), drawn)
+                    if records is not None:
+                        records.save("sets", number, done)
+                return done
 
-                cases = zip(members, known, [None] * len(known) if guesses is None else guesses, strict=True)
-                with blas_threads(1):
-                    findings.extend(map_blocks(settle, cases, jobs, blas=False))
-        return findings
+            blocks = split(len(left), size)
+            for block, done in zip(blocks, map_blocks(settle, enumerate(blocks), jobs, blas=False), strict=True):
+                for place, finding in zip(left[block].tolist(), done, strict=True):
+                    known[place] = finding
+                advance(len(done))
+        return [NOT_KNOWN if finding is None else finding for finding in known]
+
+    def _options(self) -> dict[str, Any]:
+        options = {name: getattr(self, name) for name in ("candidates", "alternating", "tolerance", "exact")}
+        return {**options, "random_state": self.random_state, "highspy": find_spec("highspy") is not None}
+
+    def _decide_block(self, system: System, members: Array, drawn: Array | None) -> list[Finding | None]:
+        shared = len(members) >= _FEW
+        known: list[Finding | None] = [None] * len(members)
+        guesses = self._screen(system, members, drawn, known, shared) if len(system.rows) else None
+        if shared and system.layer.rule == "predict" and system.rows.shape[1] >= _WIDE:
+            self._rule_out_together(system, members, known)
+        for place, row in enumerate(members):
+            known[place] = self._decide_one(system, row, known[place], None if guesses is None else guesses[place])
+        return known
+
+    def _rule_out_together(self, system: System, members: Array, known: list[Finding | None]) -> None:
+        """Look for labels that are in none of the sets left and cannot all be missing: one proof for every set."""
+        left = np.flatnonzero([finding is None for finding in known])
+        if len(left) < 2:
+            return
+        free = system.labels < 0
+        free[~free] = ~members[left][:, system.labels[~free]].any(axis=0)
+        chosen = np.flatnonzero(free)
+        if len(chosen) <= system.rows.shape[1]:
+            return
+        signs = system.signs(members[left[:1]])[0]
+        attempt = _nearest_of(system.rows, signs, chosen)
+        finding = None if attempt.length > ZERO else self._judge(system, members[left[0]], signs, attempt, "nearest")
+        for place in left.tolist() if finding is not None else ():
+            known[place] = finding
 
     def _screen(
         self, system: System, members: Array, drawn: Array | None, known: list[Finding | None], shared: bool
@@ -78,9 +143,10 @@ class Search:
         """Note cheap witnesses in `known`, checked; the other sets may start from the points returned."""
         signs = system.signs(members)
 
-        def note(places: Array, points: Array, method: str) -> None:
-            for place, point in zip(places.tolist(), points, strict=True):
-                known[place] = _as_witness(system, members[place], signs[place], point, method)
+        def note(places: Array, inputs: Array, method: str) -> None:
+            right = check_witnesses(system.layer, members[places], inputs)
+            for place, x in zip(places[right].tolist(), inputs[right], strict=True):
+                known[place] = Finding(ARGMAXABLE, method, witness=np.array(x))
 
         def left() -> Array:
             return np.flatnonzero([finding is None for finding in known])
@@ -90,20 +156,19 @@ class Search:
             if inputs is not None and len(places):
                 match = match_inputs(system.layer, members[places], inputs)
                 places, match = places[match >= 0], match[match >= 0]
-                note(places, system.to_points(inputs[match], members[places]), method)
+                note(places, inputs[match], method)
         places = left()
         places = places[members[places].sum(axis=1) == 1]
         if system.layer.rule == "topk" and len(places):
             inputs, wins = reflect(system.layer, members[places].argmax(axis=1))
-            places = places[wins]
-            note(places, system.to_points(inputs[wins], members[places]), "reflection")
+            note(places[wins], inputs[wins], "reflection")
         places = left()
         # For a few sets, the nearest point takes no longer than the start of the perceptron.
         if not shared or len(places) == 0:
             return None
         guesses = np.zeros((len(members), system.rows.shape[1]))
-        guesses[places], right = perceptron(system.rows, signs[places])
-        note(places[right], guesses[places[right]], "perceptron")
+        guesses[places], right = perceptron(system.rows, signs[places], system.gram)
+        note(places[right], system.to_inputs(guesses[places[right]]), "perceptron")
         return guesses
 
     def _decide_one(self, system: System, members: Array, known: Finding | None, guess: Array | None = None) -> Finding:

@@ -8,6 +8,7 @@ coordinate too, of either sign. Rows are scaled to length 1.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from scipy import sparse
@@ -43,9 +44,7 @@ class System:
     @classmethod
     def of(cls, layer: OutputLayer) -> System:
         """Build the system of a layer; raises `NotEnoughMemory` if it does not fit."""
-        check_memory({"weights and their system": 24 * layer.n_labels * layer.n_inputs})
-        if sparse.issparse(layer.weights):
-            layer = replace(layer, weights=layer.weights.toarray())
+        layer = dense_layer(layer)
         rows, lengths = unit_rows(layer)
         empty = lengths == 0
         labels = np.flatnonzero(~empty)
@@ -57,6 +56,11 @@ class System:
             rows = np.concatenate([rows, positive])
             labels = np.append(labels, -1)
         return cls(layer, rows, labels, empty, lengths)
+
+    @cached_property
+    def gram(self) -> Array:
+        """The products of the columns of the rows."""
+        return np.asarray(self.rows.T @ self.rows)
 
     def signs(self, members: Array) -> Array:
         """The sign each row must have, for label sets given as a dense boolean matrix (n_sets, n_labels)."""
@@ -88,6 +92,12 @@ class System:
             highest = np.where(np.isinf(highest), lowest - 2 * layer.cut, highest)
             z[:, layer.n_inputs] = (lowest + highest) / 2 / layer.cut
         return z
+
+
+def dense_layer(layer: OutputLayer) -> OutputLayer:
+    """The layer with dense weights; raises `NotEnoughMemory` if these and their system do not fit."""
+    check_memory({"weights and their system": 24 * layer.n_labels * layer.n_inputs})
+    return replace(layer, weights=layer.weights.toarray()) if sparse.issparse(layer.weights) else layer
 
 
 def unit_rows(layer: OutputLayer, labels: Array | None = None) -> tuple[Array, Array]:

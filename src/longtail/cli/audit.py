@@ -99,6 +99,11 @@ class AuditOptions:
     )
     examples: int = option(type=click.IntRange(min=0), default=3, show_default=True, help="Number of examples to show.")
     seed: int = option(type=SEED, default=0, show_default=True, help="Random seed for the sample of label sets.")
+    resume: str | None = option(
+        metavar="FOLDER",
+        help="Keep verdicts and their proofs in this folder as they are found. After an interruption, the same command "
+        "continues from there.",
+    )
     as_json: bool = option(
         "--json", is_flag=True, default=False, help="Print JSON, with every set that can never be predicted."
     )
@@ -187,6 +192,7 @@ def command(
             "box": options.box,
             "seen": seen,
             "random_state": options.seed,
+            "resume": options.resume,
         }
         size = None if options.safe_size else options.up_to or _UP_TO
         audit_by_size(found_layer, names, size, options.as_json, options.examples, settings)
@@ -204,6 +210,7 @@ def command(
             box=options.box,
             seen=seen,
             random_state=options.seed,
+            resume=options.resume,
         )
     except InvalidInput as error:
         if error.code != "needs_linear_layer" or error.name is None:
