@@ -28,7 +28,8 @@ test: .venv/installed-test
 # Linux with g++. Leak detection is off: the interpreter and its extensions keep memory until the process ends, on purpose.
 # libstdc++ is preloaded with libasan, which otherwise fails to find what it wraps when a kernel throws.
 # Left out are slow tests, torch, and parts above the learners, which reach the kernels only through what is tested here.
-UNSANITIZED := audit benchmarks checking cli fuzz neural papers planning report serve test_architecture.py test_docs.py
+UNSANITIZED := audit benchmarks checking cli fuzz neural papers planning report serve test_architecture.py test_docs.py \
+	tagger/test_network_encoder.py tagger/test_networks_of_groups.py
 sanitized-test: $(SANITIZED)/installed
 	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so.6)" \
 	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 LONGTAIL_EXPECT_SANITIZED=1 \
