@@ -67,3 +67,18 @@ def counted(count: int, singular: str, plural: str = "") -> str:
     ('1 row', '2,000 rows', '0 classes')
     """
     return f"{count:,} {singular if count == 1 else plural or f'{singular}s'}"
+
+
+def align(rows: list[list[str]]) -> str:
+    """Lines of aligned columns: the first column to the left, the others to the right.
+
+    >>> print(align([["name", "n"], ["a", "10"]]))
+    name   n
+    a     10
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for first, *others in rows:
+        cells = [cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True)]
+        lines.append("  ".join([first.ljust(widths[0]), *cells]).rstrip())
+    return "\n".join(lines)

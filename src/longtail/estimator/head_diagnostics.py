@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from longtail.pictures import Line, Panel, Picture
-from longtail.printable import counted, printable
+from longtail.printable import align, counted, printable
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ class HeadDiagnostics:
         ]
         independent = f"if they erred independently: {_percent(self.if_independent)}"
         return (
-            f"{_align(rows)}\nall heads right: {_percent(self.together)}; {independent}\n"
+            f"{align(rows)}\nall heads right: {_percent(self.together)}; {independent}\n"
             f"prediction right: {_percent(self.predicted)}"
         )
 
@@ -175,7 +175,7 @@ class HeadDiagnostics:
         rows += [
             [f"after head {number}", *map(_percent, shares)] for number, shares in enumerate(self.survival.shares, 1)
         ]
-        return [f"{_align(rows)}\ngroups kept by the model: at most {self.survival.in_use:,}"]
+        return [f"{align(rows)}\ngroups kept by the model: at most {self.survival.in_use:,}"]
 
     def _confusions(self) -> list[str]:
         told = []
@@ -213,13 +213,3 @@ class HeadDiagnostics:
 
 def _percent(share: float) -> str:
     return f"{100 * share:.2f}"
-
-
-def _align(rows: list[list[str]]) -> str:
-    """Align the first column left, the others right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = []
-    for first, *others in rows:
-        cells = [cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True)]
-        lines.append("  ".join([first.ljust(widths[0]), *cells]).rstrip())
-    return "\n".join(lines)

@@ -15,7 +15,7 @@ from longtail.metrics.given import Cutoff, GivenScores, cutoffs_of
 from longtail.metrics.judgement import MEASURES, Judgement
 from longtail.metrics.label_scores import GROUP_NAMES, LabelScores, frequency_groups
 from longtail.metrics.single_label import ClassScores
-from longtail.printable import json_text
+from longtail.printable import align, json_text
 
 AtK = dict[int, float]
 
@@ -126,7 +126,7 @@ class Report:
         """The report as aligned tables, values in percent."""
         heading = ["", *(f"@{k}" for k in self.ks)]
         rows = [[name, *(_percent(at_k[k]) for k in self.ks)] for name, at_k in self.metrics.items()]
-        text = f"{self._counts()}; values in percent\n\n{_align([heading, *rows])}"
+        text = f"{self._counts()}; values in percent\n\n{align([heading, *rows])}"
         if self.classes is not None:
             text += "\n\n" + ", ".join(f"{name} {_percent(value)}" for name, value in self._classes().items())
         text += self._choice()
@@ -149,7 +149,7 @@ class Report:
             ]
             for group in self.groups
         ]
-        return f"{text}\n\n{_align([heading, *rows])}"
+        return f"{text}\n\n{align([heading, *rows])}"
 
     def _classes(self) -> dict[str, float]:
         return {} if self.classes is None else {"accuracy": self.classes.accuracy, "macro-F1": self.classes.macro_f1}
@@ -165,7 +165,7 @@ class Report:
             rows += [["all pairs", *map(_percent, pairs)], ["mean of labels", *map(_percent, labels)]]
             bare = found.rows_without
             without = f", {bare:,} row{'s' * (bare != 1)} without a tag" if bare else ""
-            text += f"\n\n{_align(rows)}\n{found.per_row:.2f} tags per row{without}"
+            text += f"\n\n{align(rows)}\n{found.per_row:.2f} tags per row{without}"
         if self.calibration_error is not None:
             text += f"\ncalibration error of the first {self.ks[-1]} scores: {self.calibration_error:.3f}"
         shown = [each for each in self.cutoffs if round(100 * each.cutoff) in _SHOWN]
@@ -175,7 +175,7 @@ class Report:
                 [f"{each.cutoff:g}", *map(_percent, (each.precision, each.recall, each.f1)), f"{each.per_row:.2f}"]
                 for each in shown
             ]
-            text += f"\n\n{_align(rows)}"
+            text += f"\n\n{align(rows)}"
         return text
 
     def _counts(self) -> str:
@@ -303,13 +303,3 @@ def _percent(value: float) -> str:
 
 def _range(smallest: int, largest: int) -> str:
     return f"{smallest:,}" if smallest == largest else f"{smallest:,}-{largest:,}"
-
-
-def _align(rows: list[list[str]]) -> str:
-    """Align the first column left, the others right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = []
-    for first, *others in rows:
-        cells = [cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True)]
-        lines.append("  ".join([first.ljust(widths[0]), *cells]).rstrip())
-    return "\n".join(lines)
