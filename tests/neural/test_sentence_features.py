@@ -64,13 +64,13 @@ def test_the_state_has_no_weights_and_gives_the_same_vectors(features: SentenceF
         "precision": "float32",
     }
     again = put_together(state)
-    assert "_encoder" not in vars(again)
+    assert "_loaded" not in vars(again)
     np.testing.assert_array_equal(again.transform(TEXTS).toarray(), features.transform(TEXTS).toarray())
 
 
 def test_pickles_have_no_weights(features: SentenceFeatures) -> None:
     again = pickle.loads(pickle.dumps(features))
-    assert "_encoder" not in vars(again)
+    assert "_loaded" not in vars(again)
     np.testing.assert_array_equal(again.transform(TEXTS).toarray(), features.transform(TEXTS).toarray())
 
 

@@ -69,7 +69,7 @@ def test_the_state_says_where_the_encoder_is(features: TokenFeatures, folder: Pa
         "max_tokens": POSITIONS,
     }
     for again in (put_together(state), pickle.loads(pickle.dumps(features))):
-        assert "_reader" not in vars(again)
+        assert "_loaded" not in vars(again)
         assert ids_of(again.transform(TEXTS)) == IDS
 
 

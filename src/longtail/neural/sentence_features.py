@@ -5,28 +5,24 @@ A model keeps the place and the fingerprint of the encoder, not its weights. The
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable
 from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
 from longtail.errors import ModelFormatError
 from longtail.files import PathName
+from longtail.neural.encoder_features import MOST_TOKENS, EncoderFeatures
 from longtail.neural.sentences import Precision, SentenceEncoder
 from longtail.store import State
-from longtail.text import EncoderPlace, SparseOutput
+from longtail.text import EncoderPlace
 from longtail.validation import own
 
 _WIDEST = 2**16
-_MOST_TOKENS = 2**20
-_loading = threading.Lock()
 
 
-class SentenceFeatures(SparseOutput, BaseEstimator):
+class SentenceFeatures(EncoderFeatures):
     """Turn texts into sentence vectors of unit length, with a pretrained encoder in a folder.
 
     Parameters
@@ -58,12 +54,8 @@ class SentenceFeatures(SparseOutput, BaseEstimator):
     only an encoder with the same fingerprint.
     """
 
-    takes_texts = True
-    min_length = 1  # of a token; none is dropped
+    _column = "sentence vector"
 
-    folder_: str
-    fingerprint_: str
-    n_features_out_: int
     max_tokens_: int
     precision_: Precision
 
@@ -82,23 +74,16 @@ class SentenceFeatures(SparseOutput, BaseEstimator):
         self.n_jobs = n_jobs
         self.precision = precision
 
-    @property
-    def feature_names_(self) -> tuple[str, ...]:
-        """A name for each component of a vector."""
-        check_is_fitted(self, "fingerprint_")
-        return tuple(f"sentence vector {number}" for number in range(self.n_features_out_))
-
     def fit(self, texts: Iterable[str] = (), y: Any = None) -> Self:
         """Load the encoder; the texts do not matter."""
         place = EncoderPlace.of(self.folder)
-        self.__dict__.pop("_encoder", None)
+        self.__dict__.pop("_loaded", None)
         encoder = SentenceEncoder(
             place.folder, max_tokens=self.max_tokens, cache=self.cache, n_jobs=self.n_jobs, precision=self.precision
         )
-        self.folder_, self.fingerprint_ = place.folder, place.fingerprint
+        self._place, self._loaded = place, encoder
         self.n_features_out_, self.max_tokens_ = encoder.width, encoder.max_tokens
         self.precision_ = encoder.precision
-        self._encoder = encoder
         return self
 
     def transform(self, texts: Iterable[str]) -> sparse.csr_array[Any]:
@@ -106,20 +91,15 @@ class SentenceFeatures(SparseOutput, BaseEstimator):
 
         A text without a token has a row of zeros.
         """
-        check_is_fitted(self, "fingerprint_")
-        with _loading:
-            if "_encoder" not in self.__dict__:
-                self._encoder = self._load()
-        vectors = self._encoder.encode(texts)
+        vectors = self._reader().encode(texts)
         n_rows, width = vectors.shape
         columns = np.tile(np.arange(width, dtype=np.int32), n_rows)
         ends = np.arange(n_rows + 1, dtype=np.int32 if n_rows * width < 2**31 else np.int64) * width
         return own(sparse.csr_array((vectors.ravel(), columns, ends), shape=(n_rows, width)))
 
     def _load(self) -> SentenceEncoder:
-        """The encoder with the fingerprint of these features, or `ModelFormatError` that says where to put it."""
         found = SentenceEncoder(
-            EncoderPlace(self.folder_, self.fingerprint_).find(),
+            self._place.find(),
             max_tokens=self.max_tokens_,
             cache=self.cache,
             n_jobs=self.n_jobs,
@@ -134,9 +114,8 @@ class SentenceFeatures(SparseOutput, BaseEstimator):
         return found
 
     def to_state(self) -> State:
-        check_is_fitted(self, "fingerprint_")
         facts = {
-            **EncoderPlace(self.folder_, self.fingerprint_).facts(),
+            **self._place.facts(),
             "width": self.n_features_out_,
             "max_tokens": self.max_tokens_,
             "precision": self.precision_,
@@ -150,18 +129,9 @@ class SentenceFeatures(SparseOutput, BaseEstimator):
         precision = state.fact("precision", str)
         if precision not in ("float32", "bfloat16"):
             raise ModelFormatError(f"{state.kind}: the precision is {precision!r:.100}")
-        max_tokens = state.size("max_tokens", least=1, most=_MOST_TOKENS)
+        max_tokens = state.size("max_tokens", least=1, most=MOST_TOKENS)
         features = cls(place.folder, max_tokens=max_tokens, precision=precision)
-        features.folder_, features.fingerprint_ = place.folder, place.fingerprint
+        features._place = place
         features.n_features_out_ = state.size("width", least=1, most=_WIDEST)
         features.max_tokens_, features.precision_ = max_tokens, precision
         return features
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in super().__getstate__().items() if name != "_encoder"}
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.string = True
-        tags.input_tags.two_d_array = False
-        return tags

@@ -5,28 +5,23 @@ A model keeps the place and the fingerprint of the encoder. Its tokenizer is loa
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
 from longtail.files import PathName
+from longtail.neural.encoder_features import MOST_TOKENS, EncoderFeatures
 from longtail.neural.encoders.pretrained import load_tokenizer, load_transformer
 from longtail.neural.sentences import longest_text, one_at_a_time, token_ids
 from longtail.store import State
-from longtail.text import EncoderPlace, EncoderSettings, SparseOutput, read_encoder_settings
+from longtail.text import EncoderPlace, EncoderSettings, read_encoder_settings
 from longtail.validation import checked_texts, own
 
-_MOST_TOKENS = 2**20
-_loading = threading.Lock()
 
-
-class TokenFeatures(SparseOutput, BaseEstimator):
+class TokenFeatures(EncoderFeatures):
     """Turn texts into rows of token ids, for ``MultiHeadClassifier(encoder="pretrained")``.
 
     Column i of a row is the id of token i plus 1, so that a row has no entries after its last token.
@@ -52,42 +47,27 @@ class TokenFeatures(SparseOutput, BaseEstimator):
     A loaded model looks for the encoder as one with `SentenceFeatures` does. It reads only the tokenizer.
     """
 
-    takes_texts = True
-    min_length = 1  # of a token; none is dropped
-
-    folder_: str
-    fingerprint_: str
-    n_features_out_: int
+    _column = "token"
 
     def __init__(self, folder: PathName | None = None, *, max_tokens: int = 64) -> None:
         self.folder = folder
         self.max_tokens = max_tokens
-
-    @property
-    def feature_names_(self) -> tuple[str, ...]:
-        """A name for each column."""
-        check_is_fitted(self, "fingerprint_")
-        return tuple(f"token {number}" for number in range(self.n_features_out_))
 
     def fit(self, texts: Iterable[str] = (), y: Any = None) -> Self:
         """Load the tokenizer; the texts do not matter."""
         place = EncoderPlace.of(self.folder)
         model, tokenizer = load_transformer(Path(place.folder))
         settings = read_encoder_settings(place.folder)
-        self.folder_, self.fingerprint_ = place.folder, place.fingerprint
+        self._place, self._loaded = place, (tokenizer, settings)
         self.n_features_out_ = longest_text(model, tokenizer, settings, self.max_tokens)
-        self._reader = tokenizer, settings
         return self
 
     def transform(self, texts: Iterable[str]) -> sparse.csr_array[Any]:
         """The token ids of texts as float32 CSR; whole numbers up to 2^24 are exact."""
-        check_is_fitted(self, "fingerprint_")
+        tokenizer, settings = self._reader()
         rows = list(checked_texts(texts))
-        with _loading:
-            if "_reader" not in self.__dict__:
-                self._reader = self._load()
         with one_at_a_time:
-            ids = token_ids(rows, *self._reader, self.n_features_out_)
+            ids = token_ids(rows, tokenizer, settings, self.n_features_out_)
         lengths = np.array([len(known) for known in ids], dtype=np.int64)
         ends = np.concatenate([[0], np.cumsum(lengths)])
         values = np.fromiter((token + 1 for known in ids for token in known), np.float32, int(ends[-1]))
@@ -95,29 +75,18 @@ class TokenFeatures(SparseOutput, BaseEstimator):
         return own(sparse.csr_array((values, columns.astype(np.int32), ends), shape=(len(rows), self.n_features_out_)))
 
     def _load(self) -> tuple[Any, EncoderSettings]:
-        folder = EncoderPlace(self.folder_, self.fingerprint_).find()
+        folder = self._place.find()
         return load_tokenizer(folder), read_encoder_settings(folder)
 
     def to_state(self) -> State:
-        check_is_fitted(self, "fingerprint_")
-        place = EncoderPlace(self.folder_, self.fingerprint_)
-        return State("TokenFeatures", facts={**place.facts(), "max_tokens": self.n_features_out_})
+        return State("TokenFeatures", facts={**self._place.facts(), "max_tokens": self.n_features_out_})
 
     @classmethod
     def from_state(cls, state: State) -> Self:
         """Rebuild the features, or raise `ModelFormatError`; the tokenizer is looked for with the first text."""
         place = EncoderPlace.from_state(state)
-        max_tokens = state.size("max_tokens", least=1, most=_MOST_TOKENS)
+        max_tokens = state.size("max_tokens", least=1, most=MOST_TOKENS)
         features = cls(place.folder, max_tokens=max_tokens)
-        features.folder_, features.fingerprint_ = place.folder, place.fingerprint
+        features._place = place
         features.n_features_out_ = max_tokens
         return features
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in super().__getstate__().items() if name != "_reader"}
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.string = True
-        tags.input_tags.two_d_array = False
-        return tags
