@@ -22,7 +22,8 @@ WITHOUT_DATA = {
     "ridge": ("scaling",),
     "eagle": ("simulations",),
     "multi-head": ("rank_one", "costs"),
-    "argmaxable": ("counts",),
+    "argmaxable": ("counts", "small_layers", "parameters"),
+    "dft": ("steps",),
 }
 
 
@@ -53,7 +54,9 @@ def only_data(name: str, monkeypatch: pytest.MonkeyPatch, *more: Any) -> Any:
     ]
     monkeypatch.setattr(module, "EXPERIMENT", replace(module.EXPERIMENT, sections=(*more, *sections)))
     if name == "argmaxable":
-        monkeypatch.setattr(module, "radii", nothing)
+        monkeypatch.setattr(module, "EXPERIMENT", replace(module.EXPERIMENT, parts={}))
+        monkeypatch.setattr(module.radii, "radii", nothing)
+        monkeypatch.setattr(module.random_layers, "random_layers", nothing)
         monkeypatch.setattr(module.Proofs, "section", nothing)
     return module
 

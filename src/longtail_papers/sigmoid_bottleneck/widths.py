@@ -30,6 +30,8 @@ def widths(context: Context) -> Iterator[Section]:
             partial(_measure, benchmark, context.quick),
         )
         rows.append((benchmark.title, *(found[name] for name in _NAMES), "yes" if found["holds"] else "no"))
+    if not rows:
+        return
     yield Section(
         "How wide a layer must be",
         "For the label sets of random test rows. *No layer of width* is proved by counting: on some labels these sets "
