@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import itertools
 import os
@@ -18,10 +19,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import uvicorn
 from starlette.testclient import TestClient
 
 from longtail import LabelTree, Tagger, TextFeatures
-from longtail.serve import create_app
+from longtail.serve import create_app, program
 from longtail.serve.served import ServedModel
 from tests.serve.conftest import PROGRAM, WAIT, Service, examples, running
 
@@ -264,6 +266,25 @@ def test_a_service_ends_with_its_terminal(model_directory: Path) -> None:
             process.wait(1)
         close()
         assert process.wait(WAIT) == 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs SIGHUP")
+def test_a_terminal_that_is_taken_away_after_the_signal_ends_the_service(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = iter([True, True, False])  # at the start, at the signal and a moment later
+    monkeypatch.setattr(program, "_has_terminal", lambda: next(answers))
+    monkeypatch.setattr(program, "_ignores_hang_up", lambda: False)
+    monkeypatch.setattr(program, "_TAKEN_AWAY", 0.01)
+    reloads: list[bool] = []
+
+    async def hang_up() -> int:
+        server = program._Server(uvicorn.Config("none"), 1, lambda: reloads.append(True), None)
+        server._hang_up()
+        assert server.ended_by == 0
+        await asyncio.sleep(0.1)
+        return server.ended_by
+
+    assert asyncio.run(hang_up()) == signal.SIGHUP
+    assert reloads == [True]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs terminals")

@@ -29,6 +29,7 @@ _log = logging.getLogger(__name__)
 
 _BACKLOG = 1024
 _GRACE = 30
+_TAKEN_AWAY = 1.0  # seconds
 _OWN_NAMES = ("localhost", "127.0.0.1", "[::1]")
 
 
@@ -150,10 +151,16 @@ class _Server(uvicorn.Server):
 
     def _hang_up(self) -> None:
         """Load new versions; but when the terminal of the service was closed, the signal means the end."""
-        if self._ends_with_terminal and not _has_terminal():
-            self.handle_exit(signal.SIGHUP, None)
-        else:
+        if not self._end_without_terminal():
+            # The system sends the signal a moment before it takes the terminal away.
+            asyncio.get_running_loop().call_later(_TAKEN_AWAY, self._end_without_terminal)
             self._reload()
+
+    def _end_without_terminal(self) -> bool:
+        ends = self._ends_with_terminal and not _has_terminal()
+        if ends:
+            self.handle_exit(signal.SIGHUP, None)
+        return ends
 
     def _end_if_failed(self, accepting: asyncio.Task[None]) -> None:
         """End a service that cannot accept connections any more, so that a supervisor can restart it."""
